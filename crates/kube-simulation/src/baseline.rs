@@ -45,10 +45,10 @@ impl Baseline {
         };
         for other in states {
             for difference in differences(&baseline.state, &other) {
-                match difference.values {
-                    [Some(_), Some(_)] => drop(baseline.variable.insert((difference.object, difference.path))),
-                    _ if difference.path.is_empty() => drop(baseline.unstable.insert(difference.object)),
-                    _ => drop(baseline.variable.insert((difference.object, difference.path))),
+                if difference.path.is_empty() && difference.values.contains(&None) {
+                    baseline.unstable.insert(difference.object);
+                } else {
+                    baseline.variable.insert((difference.object, difference.path));
                 }
             }
         }

@@ -66,8 +66,9 @@ pub(crate) fn canonical(state: &State, ignored: &Ignored) -> Canonical {
     let mut objects = Canonical::new();
     for (name, mut same) in shared {
         same.sort_by_key(ToString::to_string);
+        let is_numbered = same.len() > 1 || name.ends_with('*');
         for (nth, object) in same.into_iter().enumerate() {
-            let name = if name.ends_with('*') { format!("{name} ({})", nth + 1) } else { name.clone() };
+            let name = if is_numbered { format!("{name} ({})", nth + 1) } else { name.clone() };
             objects.insert(name, object);
         }
     }
@@ -206,6 +207,15 @@ mod tests {
         let other = state(&[map("a-2", "3", true, "3"), map("b", "4", false, "a-2")]);
         assert_eq!(differences(&one, &other), []);
         assert!(one.contains_key("ConfigMap x/a-* (1)"), "{one:?}");
+    }
+
+    #[test]
+    fn objects_of_two_groups_with_the_same_kind_and_name_are_both_compared() {
+        let of = |group: &str, data: &str| json!({"apiVersion": format!("{group}/v1"), "kind": "Backup", "metadata": {"name": "a"}, "data": data});
+        let one = state(&[of("x.example.com", "1"), of("y.example.com", "1")]);
+        let other = state(&[of("x.example.com", "2"), of("y.example.com", "1")]);
+        let shown: Vec<String> = differences(&one, &other).iter().map(ToString::to_string).collect();
+        assert_eq!(shown, [r#"~ Backup.x.example.com a: /data is "2", and not "1""#]);
     }
 
     #[test]

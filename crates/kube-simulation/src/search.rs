@@ -1,6 +1,6 @@
 //! The search: learning runs, plans, verdicts, on as many threads as there are cores.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::thread;
 use std::time::Instant;
@@ -80,9 +80,15 @@ pub(crate) fn search(simulation: &Simulation) -> Report {
         let smallest = minimise(simulation, &learned, smallest);
         report.findings.push(finding(simulation, &learned, &smallest.plan, smallest.violations, plans));
     }
-    report.findings.dedup_by(|other, one| other.plan == one.plan);
+    report.findings = distinct(report.findings);
     report.duration = started.elapsed();
     report
+}
+
+/// Of the findings with the same smallest plan the first.
+fn distinct(findings: Vec<Finding>) -> Vec<Finding> {
+    let mut plans = HashSet::new();
+    findings.into_iter().filter(|finding| plans.insert(finding.plan.clone())).collect()
 }
 
 pub(crate) fn replay(simulation: &Simulation, plan: &Plan) -> Report {
@@ -111,13 +117,15 @@ fn learn(simulation: &Simulation) -> Learned {
     let plan = |seed| Plan { seed, faults: Vec::new() };
     let seeds: Vec<u64> = (0..LEARNING_RUNS).map(|nth| simulation.seed.wrapping_add(nth)).collect();
     let again = run(&setting, &plan(simulation.seed), Logs::Drop);
-    let mut violations = judge_alone(&again, &simulation.invariants);
+    let mut violations = judge_alone(&again, &simulation.ignored, &simulation.invariants);
     // A run that is wrong without a fault is not repeated with other seeds.
     let seeds = if violations.is_empty() { &seeds[..] } else { &seeds[..1] };
     let mut traces: Vec<Trace> = seeds.iter().map(|&seed| run(&setting, &plan(seed), Logs::Drop)).collect();
     let first_difference = first_difference(&traces[0], &again);
     if violations.is_empty() {
-        violations.extend(traces.iter().flat_map(|trace| judge_alone(trace, &simulation.invariants)).take(1));
+        violations.extend(
+            traces.iter().flat_map(|trace| judge_alone(trace, &simulation.ignored, &simulation.invariants)).take(1),
+        );
     }
     violations.extend(again.refused_steps.iter().cloned().map(Violation::StepRefused));
     let baseline = Baseline::learn(&traces, &simulation.ignored);
@@ -275,4 +283,20 @@ fn finding(
         (fails.count(), REPETITIONS)
     });
     Finding { plan: plan.clone(), violations, plans, rate, trace }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn findings_with_the_same_smallest_plan_are_one_also_with_others_between_them() {
+        let finding = |seed: u64, plans: usize| {
+            let plan = Plan { seed, faults: Vec::new() };
+            Finding { plan, violations: Vec::new(), plans, rate: None, trace: Trace::default() }
+        };
+        let findings = distinct(vec![finding(1, 9), finding(2, 5), finding(1, 3), finding(3, 1), finding(2, 1)]);
+        let kept: Vec<(u64, usize)> = findings.iter().map(|finding| (finding.plan.seed, finding.plans)).collect();
+        assert_eq!(kept, [(1, 9), (2, 5), (3, 1)]);
+    }
 }

@@ -18,7 +18,7 @@ use crate::report::Report;
 use crate::run::{Setting, Start};
 use crate::search;
 use crate::state::State;
-use crate::workload::{Part, Step, Target};
+use crate::workload::{Part, Step, target};
 
 /// A controller, the objects it begins with and what its users do: everything that a search for
 /// bugs needs.
@@ -84,19 +84,19 @@ impl Simulation {
     /// Step: a user changes an object by a JSON merge patch. A name may have the form
     /// `NAMESPACE/NAME`; without a namespace it is `default`.
     pub fn change(self, api_version: &str, kind: &str, name: &str, merge: &impl Serialize) -> Self {
-        let (target, merge) = (Target::new(api_version, kind, name), value(merge));
+        let (target, merge) = (target(api_version, kind, name), value(merge));
         self.step(Step::Patch { target, merge, part: Part::Main })
     }
 
     /// Step: another program changes the status of an object by a JSON merge patch.
     pub fn change_status(self, api_version: &str, kind: &str, name: &str, merge: &impl Serialize) -> Self {
-        let (target, merge) = (Target::new(api_version, kind, name), value(merge));
+        let (target, merge) = (target(api_version, kind, name), value(merge));
         self.step(Step::Patch { target, merge, part: Part::Status })
     }
 
     /// Step: a user deletes an object.
     pub fn delete(self, api_version: &str, kind: &str, name: &str) -> Self {
-        self.step(Step::Delete(Target::new(api_version, kind, name)))
+        self.step(Step::Delete(target(api_version, kind, name)))
     }
 
     /// Step: waits until nothing was written for half a minute.

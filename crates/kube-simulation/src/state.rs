@@ -27,11 +27,27 @@ impl ObjectName {
     }
 }
 
+impl ObjectName {
+    fn group(&self) -> &str {
+        self.api_version.split_once('/').map_or("", |(group, _)| group)
+    }
+
+    /// Whether nothing depends on such an object but time: leases and events.
+    pub(crate) fn is_background(&self) -> bool {
+        matches!((self.group(), self.kind.as_str()), ("coordination.k8s.io", "Lease") | ("" | "events.k8s.io", "Event"))
+    }
+}
+
+/// The kind has its group: two groups can have kinds of the same name.
 impl fmt::Display for ObjectName {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.kind)?;
+        if !self.group().is_empty() {
+            write!(f, ".{}", self.group())?;
+        }
         match self.namespace.as_str() {
-            "" => write!(f, "{} {}", self.kind, self.name),
-            namespace => write!(f, "{} {namespace}/{}", self.kind, self.name),
+            "" => write!(f, " {}", self.name),
+            namespace => write!(f, " {namespace}/{}", self.name),
         }
     }
 }

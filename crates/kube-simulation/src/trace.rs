@@ -59,10 +59,11 @@ pub(crate) struct Request {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum RequestKind {
-    /// A list that any version may answer (`resourceVersion=0`).
-    ListAny,
-    /// A list that a version not older than the one named may answer.
-    ListNotOlder,
+    /// A list, or a read of one object, that any version may answer (`resourceVersion=0`).
+    ReadAny,
+    /// One that a version not older than the one named may answer.
+    ReadNotOlder,
+    /// A read that only the latest version, or exactly the one named, may answer.
     Read,
     Watch,
     Create,
@@ -79,8 +80,17 @@ impl RequestKind {
 impl Request {
     /// Whether the request is for a lease or an event: nothing depends on them but time.
     pub(crate) fn is_background(&self) -> bool {
+        self.is_lease() || matches!(self.resource(), "events" | "events.events.k8s.io")
+    }
+
+    pub(crate) fn is_lease(&self) -> bool {
+        self.resource() == "leases.coordination.k8s.io"
+    }
+
+    /// The plural of the kind, with its group.
+    fn resource(&self) -> &str {
         let path = self.signature.split_once(':').map_or("", |(_, path)| path);
-        path.starts_with("leases.coordination") || path.starts_with("events")
+        path.split('/').next().unwrap_or_default()
     }
 }
 
@@ -130,5 +140,37 @@ pub(crate) struct Seconds(pub(crate) Duration);
 impl fmt::Display for Seconds {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{:>9.3}s", self.0.as_secs_f64())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_leases_and_events_of_kubernetes_depend_on_time_alone() {
+        let is_background = |signature: &str| {
+            let (kind, sent) = (RequestKind::Create, Duration::ZERO);
+            let signature = signature.to_owned();
+            let request =
+                Request { signature, nth: 1, kind, sent, answered: None, code: None, revisions: None, process: 0 };
+            request.is_background()
+        };
+        for signature in [
+            "create:leases.coordination.k8s.io/default/a",
+            "update:leases.coordination.k8s.io/default/a",
+            "create:events/default/a",
+            "patch:events.events.k8s.io/default/a",
+        ] {
+            assert!(is_background(signature), "{signature}");
+        }
+        for signature in [
+            "create:eventsources.argoproj.io/default/a",
+            "create:events.example.com/default/a",
+            "create:leases.example.com/default/a",
+            "create:configmaps/default/events",
+        ] {
+            assert!(!is_background(signature), "{signature}");
+        }
     }
 }

@@ -5,12 +5,14 @@ use std::fmt;
 use kube_embedded::{Server, Status};
 use serde_json::Value;
 
+use crate::state::ObjectName;
+
 /// A step of the workload.
 #[derive(Debug, Clone)]
 pub(crate) enum Step {
     Create(Value),
-    Patch { target: Target, merge: Value, part: Part },
-    Delete(Target),
+    Patch { target: ObjectName, merge: Value, part: Part },
+    Delete(ObjectName),
     UntilQuiet,
 }
 
@@ -21,22 +23,11 @@ pub(crate) enum Part {
     Status,
 }
 
-/// An object that a step changes.
-#[derive(Debug, Clone)]
-pub(crate) struct Target {
-    pub(crate) api_version: String,
-    pub(crate) kind: String,
-    pub(crate) namespace: String,
-    pub(crate) name: String,
-}
-
-impl Target {
-    /// `name` may have the form `NAMESPACE/NAME`.
-    pub(crate) fn new(api_version: &str, kind: &str, name: &str) -> Self {
-        let (namespace, name) = name.split_once('/').unwrap_or(("default", name));
-        let [api_version, kind] = [api_version, kind].map(str::to_owned);
-        Self { api_version, kind, namespace: namespace.to_owned(), name: name.to_owned() }
-    }
+/// The object that a step changes. `name` may have the form `NAMESPACE/NAME`.
+pub(crate) fn target(api_version: &str, kind: &str, name: &str) -> ObjectName {
+    let (namespace, name) = name.split_once('/').unwrap_or(("default", name));
+    let [api_version, kind, namespace, name] = [api_version, kind, namespace, name].map(str::to_owned);
+    ObjectName { api_version, kind, namespace, name }
 }
 
 impl Step {
@@ -46,7 +37,7 @@ impl Step {
     }
 
     pub(crate) fn apply(&self, server: &Server) -> Result<(), Status> {
-        let objects = |target: &Target| {
+        let objects = |target: &ObjectName| {
             server.objects(&target.api_version, &target.kind).map(|objects| objects.namespace(&target.namespace))
         };
         match self {
@@ -64,13 +55,9 @@ impl Step {
 impl fmt::Display for Step {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Create(object) => {
-                write!(f, "create {}", crate::state::ObjectName::of(object))
-            }
-            Self::Patch { target, merge, .. } => {
-                write!(f, "change {} {}/{}: {merge}", target.kind, target.namespace, target.name)
-            }
-            Self::Delete(target) => write!(f, "delete {} {}/{}", target.kind, target.namespace, target.name),
+            Self::Create(object) => write!(f, "create {}", ObjectName::of(object)),
+            Self::Patch { target, merge, .. } => write!(f, "change {target}: {merge}"),
+            Self::Delete(target) => write!(f, "delete {target}"),
             Self::UntilQuiet => f.write_str("wait until quiet"),
         }
     }

@@ -122,7 +122,7 @@ impl<'t> Generator<'t> {
 
     fn stale(&mut self) {
         const CLASS: FaultClass = FaultClass::Stale;
-        let any = self.trace.requests.iter().any(|request| request.kind == RequestKind::ListAny);
+        let any = self.trace.requests.iter().any(|request| request.kind == RequestKind::ReadAny);
         let first = self.trace.start;
         let mut rng = Pcg64Mcg::seed_from_u64(self.seed);
         for (write, _) in self.effective_writes(CLASS) {
@@ -130,8 +130,8 @@ impl<'t> Generator<'t> {
             let Some((_, after)) = write.revisions else { continue };
             let views: Vec<u64> = (1..=after.saturating_sub(first)).collect();
             if !any {
-                // A restarted process has no version to name, and a list without one is up to date.
-                (0..views.len()).for_each(|_| self.prune(CLASS, "no list allows a view that is behind"));
+                // A restarted process has no version to name, and a read without one is up to date.
+                (0..views.len()).for_each(|_| self.prune(CLASS, "no read allows a view that is behind"));
                 continue;
             }
             let mut chosen: Vec<u64> = views.sample(&mut rng, MAX_VIEWS).copied().collect();
@@ -161,8 +161,7 @@ impl<'t> Generator<'t> {
         for nth in (0..steps.len()).filter(|&nth| steps[nth].is_change()) {
             self.add(ClockJump, Place::Steps(nth, nth));
         }
-        let has_lease = self.trace.requests.iter().any(|request| request.signature.starts_with("create:leases."))
-            || self.trace.requests.iter().any(|request| request.signature.starts_with("patch:leases."));
+        let has_lease = self.trace.requests.iter().any(|request| request.is_lease() && request.kind.is_write());
         for request in &self.trace.requests {
             let is_write = request.kind.is_write();
             let most = if is_write && !request.is_background() { MAX_SAME_WRITES } else { MAX_SAME_READS };

@@ -13,7 +13,9 @@ pub(crate) struct Call {
     pub(crate) kind: RequestKind,
     /// Whether it is for a lease.
     pub(crate) is_lease: bool,
-    /// The version that a list names.
+    /// Whether it is for one object, and not for a collection.
+    pub(crate) is_single: bool,
+    /// The version that a read names.
     pub(crate) version: u64,
 }
 
@@ -43,8 +45,10 @@ impl Call {
             Method::PATCH => ("patch", RequestKind::Write),
             Method::DELETE => ("delete", RequestKind::Write),
             _ if matches!(query.get("watch"), Some("true" | "1")) => ("watch", RequestKind::Watch),
-            _ if is_named || resource == "/" => ("get", RequestKind::Read),
-            _ => ("list", list_kind(&query)),
+            // Of parts of an object, such as its scale, the latest state is shown.
+            _ if rest.len() > 2 || resource == "/" => ("get", RequestKind::Read),
+            _ if is_named => ("get", read_kind(&query)),
+            _ => ("list", read_kind(&query)),
         };
         let mut signature = format!("{verb}:{resource}");
         if !group.is_empty() {
@@ -57,19 +61,20 @@ impl Call {
             signature.push_str(&name);
         }
         let version = query.get("resourceVersion").and_then(|version| version.parse().ok()).unwrap_or(0);
-        Self { signature, kind, is_lease: resource == "leases", version }
+        let is_lease = group == "coordination.k8s.io" && resource == "leases";
+        Self { signature, kind, is_lease, is_single: is_named, version }
     }
 }
 
-/// A list that names no version shows the latest state.
-fn list_kind(query: &Query<'_>) -> RequestKind {
+/// A read that names no version shows the latest state.
+fn read_kind(query: &Query<'_>) -> RequestKind {
     let is_exact = query.get("resourceVersionMatch") == Some("Exact") || query.get("continue").is_some();
     match query.get("resourceVersion") {
         None | Some("") => RequestKind::Read,
         _ if is_exact => RequestKind::Read,
-        Some("0") => RequestKind::ListAny,
+        Some("0") => RequestKind::ReadAny,
         Some(_) if query.get("limit").is_some() && query.get("resourceVersionMatch").is_none() => RequestKind::Read,
-        Some(_) => RequestKind::ListNotOlder,
+        Some(_) => RequestKind::ReadNotOlder,
     }
 }
 
@@ -84,14 +89,31 @@ fn created_name(body: &[u8]) -> String {
     }
 }
 
-/// The list with the state of exactly this version.
-pub(crate) fn exact_version(uri: &Uri, version: u64) -> Option<Uri> {
+/// The list with the state of exactly this version; for a read of one object a list of it alone,
+/// because the server has no read of it at a version.
+pub(crate) fn exact_version(uri: &Uri, version: u64, is_single: bool) -> Option<Uri> {
     let replaced = ["resourceVersion=", "resourceVersionMatch=", "limit="];
     let kept = uri.query().unwrap_or_default().split('&');
     let kept = kept.filter(|part| !part.is_empty() && !replaced.iter().any(|name| part.starts_with(name)));
     let exact = [format!("resourceVersion={version}"), "resourceVersionMatch=Exact".to_owned()];
-    let query: Vec<String> = kept.map(str::to_owned).chain(exact).collect();
-    format!("{}?{}", uri.path(), query.join("&")).parse().ok()
+    let (path, name) = match uri.path().rsplit_once('/') {
+        Some((path, name)) if is_single => (path, Some(format!("fieldSelector=metadata.name%3D{name}"))),
+        _ => (uri.path(), None),
+    };
+    let query: Vec<String> = kept.map(str::to_owned).chain(exact).chain(name).collect();
+    format!("{path}?{}", query.join("&")).parse().ok()
+}
+
+/// The object out of a list of it alone; `None` if it is not there.
+pub(crate) fn only_item(list: &[u8]) -> Option<Value> {
+    let mut list: Value = serde_json::from_slice(list).ok()?;
+    let mut item = list["items"].as_array_mut()?.pop()?;
+    // Items of a list have no kind of their own.
+    if item["kind"].is_null() {
+        item["kind"] = list["kind"].as_str()?.strip_suffix("List")?.into();
+        item["apiVersion"] = list["apiVersion"].take();
+    }
+    Some(item)
 }
 
 mod form {
@@ -134,14 +156,19 @@ mod tests {
     }
 
     #[test]
-    fn only_a_list_that_allows_it_may_be_behind() {
+    fn only_a_read_that_allows_it_may_be_behind() {
         let kind = |query: &str| call(&Method::GET, &format!("/api/v1/pods?{query}"), "").kind;
         assert_eq!(kind(""), RequestKind::Read);
         assert_eq!(kind("resourceVersion="), RequestKind::Read);
-        assert_eq!(kind("resourceVersion=0&limit=5"), RequestKind::ListAny);
-        assert_eq!(kind("resourceVersion=7"), RequestKind::ListNotOlder);
+        assert_eq!(kind("resourceVersion=0&limit=5"), RequestKind::ReadAny);
+        assert_eq!(kind("resourceVersion=7"), RequestKind::ReadNotOlder);
         assert_eq!(kind("resourceVersion=7&resourceVersionMatch=Exact"), RequestKind::Read);
         assert_eq!(kind("resourceVersion=7&limit=5"), RequestKind::Read);
         assert_eq!(kind("resourceVersion=0&watch=true"), RequestKind::Watch);
+        let get = |path: &str| call(&Method::GET, &format!("/api/v1/namespaces/x/pods/{path}"), "").kind;
+        assert_eq!(get("a"), RequestKind::Read);
+        assert_eq!(get("a?resourceVersion=0"), RequestKind::ReadAny);
+        assert_eq!(get("a?resourceVersion=7"), RequestKind::ReadNotOlder);
+        assert_eq!(get("a/log?resourceVersion=0"), RequestKind::Read);
     }
 }

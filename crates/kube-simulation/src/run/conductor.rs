@@ -15,6 +15,7 @@ use super::Setting;
 use super::call::Call;
 use super::replica::{Pace, Replica};
 use crate::plan::{FaultKind, Place, Plan};
+use crate::state::ObjectName;
 use crate::trace::{Ending, Note, NoteKind, Request, RequestKind, TimedChange, Trace};
 
 /// How long a replica that is behind stays behind.
@@ -226,7 +227,7 @@ impl Conductor {
         let mut counts = false;
         for change in changes {
             record.drained = change.revision;
-            counts |= !is_background(change.object["kind"].as_str().unwrap_or_default());
+            counts |= !ObjectName::of(&change.object).is_background();
             record.trace.changes.push(TimedChange { at, change });
         }
         counts
@@ -306,11 +307,6 @@ impl Conductor {
         let trace = std::mem::take(&mut self.record.lock().trace);
         Trace { ending, ..trace }
     }
-}
-
-/// Whether nothing depends on objects of a kind but time.
-pub(crate) fn is_background(kind: &str) -> bool {
-    matches!(kind, "Lease" | "Event")
 }
 
 impl Session {

@@ -8,18 +8,19 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 
 use bytes::Bytes;
-use http::header::{ACCEPT, ACCEPT_ENCODING};
+use http::header::{ACCEPT, ACCEPT_ENCODING, CONTENT_LENGTH};
 use http::request::Parts;
-use http::{HeaderValue, Request, Response};
+use http::{HeaderValue, Request, Response, StatusCode};
 use http_body_util::combinators::UnsyncBoxBody;
 use http_body_util::{BodyExt, Full, StreamBody};
 use kube::client::Body;
+use kube_embedded::Status;
 use kube_embedded::faults::{Fault, Rule};
 use tokio::time::{advance, sleep};
 use tower::Service;
 
 use super::JUMP;
-use super::call::{Call, exact_version};
+use super::call::{Call, exact_version, only_item};
 use super::conductor::{Arrival, Conductor, Session};
 use super::replica::Pace;
 use super::watch_body;
@@ -130,7 +131,7 @@ impl Link {
                 _ => {}
             }
         }
-        self.allow_behind(&mut parts, call);
+        let is_behind = self.allow_behind(&mut parts, call);
         let before = self.conductor.server().revision();
         let response = self.forward(Request::from_parts(parts, body)).await?;
         if call.kind == RequestKind::Watch {
@@ -140,8 +141,15 @@ impl Link {
                 StreamBody::new(frames).boxed_unsync()
             }));
         }
-        let (parts, body) = response.into_parts();
-        let body = body.collect().await?.to_bytes();
+        let (mut parts, body) = response.into_parts();
+        let mut body = body.collect().await?.to_bytes();
+        if is_behind && call.is_single && parts.status.is_success() {
+            (parts.status, body) = match only_item(&body) {
+                Some(object) => (StatusCode::OK, object.to_string().into()),
+                None => (StatusCode::NOT_FOUND, not_found(call).to_json().into()),
+            };
+            parts.headers.remove(CONTENT_LENGTH);
+        }
         if call.kind.is_write() {
             self.conductor.carried_out(arrival, (before, self.conductor.server().revision()));
         }
@@ -170,21 +178,28 @@ impl Link {
         Ok(Response::from_parts(parts, Full::new(body).map_err(|never| match never {}).boxed_unsync()))
     }
 
-    /// Lets a list that allows it show the view of the replica.
-    fn allow_behind(&self, parts: &mut Parts, call: &Call) {
+    /// Lets a read that allows it show the view of the replica. Returns whether it does; then a
+    /// read of one object has become a list.
+    fn allow_behind(&self, parts: &mut Parts, call: &Call) -> bool {
         let oldest = match call.kind {
-            RequestKind::ListAny => 0,
-            RequestKind::ListNotOlder => call.version,
-            _ => return,
+            RequestKind::ReadAny => 0,
+            RequestKind::ReadNotOlder => call.version,
+            _ => return false,
         };
+        let accept = parts.headers.get(ACCEPT).and_then(|accept| accept.to_str().ok());
+        if call.is_single && accept.is_some_and(|accept| accept.contains("as=Table")) {
+            return false;
+        }
         let view = self.session.replica().view().max(oldest);
         let is_kept = self.conductor.server().changes_after(view).is_ok();
         if view < self.conductor.server().revision()
             && is_kept
-            && let Some(uri) = exact_version(&parts.uri, view)
+            && let Some(uri) = exact_version(&parts.uri, view, call.is_single)
         {
             parts.uri = uri;
+            return true;
         }
+        false
     }
 
     async fn forward(&self, request: Request<Bytes>) -> io::Result<Response<kube_embedded::Body>> {
@@ -198,6 +213,14 @@ impl Link {
         let response = self.forward(Request::from_parts(parts, Bytes::new())).await?;
         Ok(response.map(BodyExt::boxed_unsync))
     }
+}
+
+/// What the server answers if the object is not there.
+fn not_found(call: &Call) -> Status {
+    let path = call.signature.split_once(':').map_or("", |(_, path)| path);
+    let resource = path.split('/').next().unwrap_or_default();
+    let name = path.rsplit('/').next().unwrap_or_default();
+    Status::new(404, "NotFound", format!("{resource} {name:?} not found"))
 }
 
 fn status(code: u16) -> Fault {

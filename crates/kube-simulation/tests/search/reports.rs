@@ -29,7 +29,7 @@ fn a_finding_has_the_smallest_plan_what_happens_around_it_and_a_line_that_replay
     let text = finding.to_string();
     let lines = [
         "+ ConfigMap default/a is left over",
-        "STEP step 0: create Thing default/a",
+        "STEP step 0: create Thing.zoo.example.com default/a",
         "create:configmaps/default/a#1: no answer, revision",
         "FAULT crash-during at create:configmaps/default/a",
         "process 1 starts",
@@ -70,7 +70,7 @@ fn plans_are_counted_by_class_and_pruned_ones_by_the_reason() {
     assert_eq!(counts.values().map(|counts| counts.run).sum::<usize>(), report.plans_run());
     assert!(report.plans_run() <= 60);
     let pruned = &counts[&FaultClass::Stale].pruned;
-    assert!(pruned.contains_key("no list allows a view that is behind"), "{pruned:?}");
+    assert!(pruned.contains_key("no read allows a view that is behind"), "{pruned:?}");
     assert!(report.to_string().contains("crash-during"), "coverage by the kind of fault: {report}");
 }
 

@@ -3,10 +3,10 @@
 use std::collections::BTreeMap;
 
 use kube::ResourceExt as _;
-use kube::api::{DynamicObject, PostParams};
+use kube::api::{DynamicObject, GetParams, PostParams};
 use serde_json::json;
 
-use super::operator::{Operator, Outcome, Reads, Reconciler, World, owned};
+use super::operator::{Operator, Outcome, Reads, Reconciler, World, code, is_deleting, owned};
 use super::{Exhibit, Step, Variant, life, thing};
 
 pub(crate) const EXHIBITS: &[Exhibit] = &[
@@ -37,6 +37,13 @@ pub(crate) const EXHIBITS: &[Exhibit] = &[
         found_by: &["stale"],
         workload: || life([json!({"primary": 0}), json!({"primary": 1}), json!({"primary": 0})]),
         run: |client, variant| Box::pin(any_reads().run(client, TwoPrimaries(variant))),
+    },
+    Exhibit {
+        name: "confirmed by a read that may be behind",
+        bug: "Before a deletion the wish is read once more, with a version that allows an old answer.",
+        found_by: &["stale"],
+        workload: || life([json!({"enabled": true}), json!({"enabled": false}), json!({"enabled": true})]),
+        run: |client, variant| Box::pin(Operator::default().run(client, StaleConfirmation(variant))),
     },
 ];
 
@@ -103,6 +110,28 @@ impl Reconciler for DeletesByName {
                     world.delete_cached(child).await?;
                 }
             }
+            (true, Some(_)) | (false, None) => {}
+        }
+        Ok(None)
+    }
+}
+
+struct StaleConfirmation(Variant);
+
+impl Reconciler for StaleConfirmation {
+    async fn reconcile(&mut self, world: &World, name: &str) -> Outcome {
+        let Some(thing) = world.thing(name) else { return Ok(None) };
+        let live = match self.0 {
+            Variant::Buggy => match world.api("Thing").get_with(name, &GetParams::any()).await {
+                Err(error) if code(&error) == 404 => None,
+                other => Some(other?),
+            },
+            Variant::Correct => world.confirmed(thing).await?,
+        };
+        let Some(live) = live.filter(|live| !is_deleting(live)) else { return Ok(None) };
+        match (live.data["spec"]["enabled"] == true, world.cached("ConfigMap", name)) {
+            (true, None) => world.ensure(&owned(&live, name, json!({}))).await?,
+            (false, Some(child)) => world.delete_cached(child).await?,
             (true, Some(_)) | (false, None) => {}
         }
         Ok(None)
