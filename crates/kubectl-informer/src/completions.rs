@@ -15,7 +15,7 @@ use clap_complete::engine::complete;
 use clap_complete::env::Shells;
 use clap_complete::{CompleteEnv, CompletionCandidate};
 
-pub(crate) use self::candidates::{clusters, contexts, kinds, kinds_and_names, namespaces, objects, users};
+pub(crate) use self::candidates::{clusters, contexts, kinds, kinds_and_names, namespaces, users};
 pub(crate) use self::columns::{by, formats, label_keys, sort_paths};
 use self::words::remember;
 use crate::args::{Cli, Completions};

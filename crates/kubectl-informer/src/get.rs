@@ -130,8 +130,7 @@ impl Listing<'_> {
         let kind = target.kind.full_name();
         let mut source = target.source(self.connected, &self.args.choice, name);
         let needs_body = printer.needs_body() || query.reads_body();
-        if !needs_body && query.paths().next().is_none() && self.args.query.by.is_empty() && self.args.sort_by.is_none()
-        {
+        if !needs_body && self.args.query.by.is_empty() && self.args.sort_by.is_none() {
             source = source.metadata_only();
         }
         let chunk = if self.args.chunk_size == 0 { u32::MAX } else { self.args.chunk_size };

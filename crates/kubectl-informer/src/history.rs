@@ -6,5 +6,5 @@ mod change;
 pub(crate) mod recording;
 mod ring;
 
-pub(crate) use self::change::{Change, What};
+pub(crate) use self::change::{Change, Removal, What};
 pub(crate) use self::ring::Ring;

@@ -8,12 +8,12 @@ use serde_json::{Value, json};
 use crate::client::kind_info::KindInfo;
 use crate::failure::Failure;
 use crate::history::{Change, What};
-use crate::object::change::{headline, summary, whole};
+use crate::object::change::{headline, summary, value_text};
+use crate::object::decode::with_managed_fields;
 use crate::object::diff::{Difference, path_text};
 use crate::object::field_managers::writer;
-use crate::object::noise::Noise;
+use crate::object::noise::{Noise, is_noise_only};
 use crate::object::redaction::{Secrets, redacted};
-use crate::object::whole::whole as decoded_whole;
 use crate::terminal::document::Document;
 use crate::terminal::output::Output;
 use crate::terminal::paint::Tone;
@@ -56,10 +56,7 @@ impl Style {
             return false;
         }
         match (old.get(), change.object.get()) {
-            (Ok(old), Ok(new)) => {
-                self.noise.diff(&change.kind.kind, old, new).is_empty()
-                    && !Noise::Shown.diff(&change.kind.kind, old, new).is_empty()
-            }
+            (Ok(old), Ok(new)) => is_noise_only(&change.kind.kind, old, new),
             _ => false,
         }
     }
@@ -75,10 +72,10 @@ impl Style {
                     }
                 }
             }
-            Form::Json => out.document(&Document::json(&self.whole(change)))?,
+            Form::Json => out.document(&Document::json(&self.watch_event(change)))?,
             Form::Yaml => {
                 out.line("---")?;
-                out.document(&Document::yaml(&self.whole(change))?)?;
+                out.document(&Document::yaml(&self.watch_event(change))?)?;
             }
             Form::Name => out.line(&format!("{}/{}", change.kind.singular_name(), change.object.name()))?,
         }
@@ -122,7 +119,7 @@ impl Style {
             What::Added => headline(kind, change.object.get()?),
             What::Updated { .. } if change.is_resync() => "(resync)".to_owned(),
             What::Updated { old } => summary(kind, old.get()?, change.object.get()?, self.secrets, self.noise),
-            What::Deleted { note } => note.map(|note| format!("({note})")).unwrap_or_default(),
+            What::Deleted { why } => why.note().map(|note| format!("({note})")).unwrap_or_default(),
         })
     }
 
@@ -130,13 +127,15 @@ impl Style {
     pub(crate) fn fields(&self, change: &Change) -> Vec<StyledLine> {
         let What::Updated { old } = &change.what else { return Vec::new() };
         let kind = change.kind.kind.as_str();
-        let (Ok(old), Ok(new)) = (decoded_whole(old), decoded_whole(&change.object)) else { return Vec::new() };
+        let (Ok(old), Ok(new)) = (with_managed_fields(old), with_managed_fields(&change.object)) else {
+            return Vec::new();
+        };
         let field = |each: &Difference<'_>| {
             let path = path_text(&each.path);
             let (before, after) = if self.secrets.hides(kind, &path) {
                 (redacted(each.old), redacted(each.new))
             } else {
-                (whole(each.old), whole(each.new))
+                (value_text(each.old), value_text(each.new))
             };
             let by = writer(&new, &each.path).or_else(|| writer(&old, &each.path));
             let by = by.map(|by| format!("  ({})", by.manager)).unwrap_or_default();
@@ -147,7 +146,7 @@ impl Style {
     }
 
     /// The change as a watch event, as kubectl prints it.
-    fn whole(&self, change: &Change) -> Value {
+    fn watch_event(&self, change: &Change) -> Value {
         let name = match change.what {
             What::Added => "ADDED",
             What::Updated { .. } => "MODIFIED",
@@ -158,7 +157,7 @@ impl Style {
 
     /// The object with secrets redacted; if it cannot be decoded, its name and the error.
     pub(crate) fn object(&self, kind: &KindInfo, object: &Obj<Value>) -> Value {
-        let mut value = decoded_whole(object).unwrap_or_else(|error| {
+        let mut value = with_managed_fields(object).unwrap_or_else(|error| {
             json!({"metadata": {"name": object.name(), "namespace": object.namespace()}, "error": error.to_string()})
         });
         if value.get("kind").is_none()

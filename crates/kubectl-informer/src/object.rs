@@ -1,9 +1,11 @@
 //! Questions about objects and their states: filters, differences, writers, redaction.
 //!
-//! Pure: no server, no clock and no terminal, but for the age of a pod.
+//! No server and no terminal: lines are styled here and printed elsewhere. The system's clock is read
+//! for ages and for `now` in expressions.
 
 pub(crate) mod by;
 pub(crate) mod change;
+pub(crate) mod decode;
 pub(crate) mod diff;
 pub(crate) mod field_managers;
 pub(crate) mod filter;
@@ -15,4 +17,3 @@ mod quantity;
 pub(crate) mod query;
 pub(crate) mod redaction;
 pub(crate) mod tree;
-pub(crate) mod whole;

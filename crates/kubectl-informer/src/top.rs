@@ -82,8 +82,13 @@ pub(crate) async fn run(args: Top) -> Result<(), Failure> {
             biased;
             () = &mut end => Ok(()),
             result = followed => result,
-            // The last state stays on the screen.
-            never = async { drop(played.as_mut().await); future::pending().await } => never,
+            // After the end of the recording the last state stays on the screen.
+            failed = async {
+                match played.as_mut().await {
+                    Ok(()) => future::pending().await,
+                    failed => failed,
+                }
+            } => failed,
         }
     }
     .await;

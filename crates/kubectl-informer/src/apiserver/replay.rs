@@ -16,7 +16,7 @@ use crate::client::connection::Connected;
 use crate::client::kind_info::KindInfo;
 use crate::failure::{Failure, causes};
 use crate::history::{Change, What, recording};
-use crate::object::whole::whole;
+use crate::object::decode::with_managed_fields;
 
 /// A server of its own, with what was there when the recording began.
 pub(crate) struct Replay {
@@ -149,7 +149,7 @@ fn apply(server: &Server, change: &Change) -> Result<(), Failure> {
 
 /// The object as it can be stored: the server has versions of its own.
 fn stored(change: &Change) -> Value {
-    let mut object = whole(&change.object).unwrap_or_default();
+    let mut object = with_managed_fields(&change.object).unwrap_or_default();
     object["apiVersion"] = change.kind.api_version().into();
     object["kind"] = change.kind.kind.clone().into();
     if let Some(metadata) = object["metadata"].as_object_mut() {

@@ -58,7 +58,7 @@ pub(crate) struct Top {
   kubectl-informer tree deploy/web --watch")]
 pub(crate) struct Tree {
     /// The object: KIND/NAME, or KIND NAME
-    #[arg(required = true, num_args = 1..=2, value_name = "KIND/NAME", add = ArgValueCandidates::new(completions::objects))]
+    #[arg(required = true, num_args = 1..=2, value_name = "KIND/NAME", add = ArgValueCandidates::new(completions::kinds_and_names))]
     pub(crate) words: Vec<String>,
     /// Keep running and show changes as they happen
     #[arg(short, long)]

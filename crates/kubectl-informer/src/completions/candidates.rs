@@ -65,11 +65,6 @@ pub(crate) fn kinds_and_names() -> Vec<CompletionCandidate> {
     }
 }
 
-/// Objects as `KIND/NAME`, or kinds and then names.
-pub(crate) fn objects() -> Vec<CompletionCandidate> {
-    kinds_and_names()
-}
-
 /// Kinds by their names, and by their short names if those are what is being typed; after a comma,
 /// with what stands before it.
 fn all_kinds(served: &Resources) -> Vec<CompletionCandidate> {

@@ -8,6 +8,7 @@ use ratatui::layout::{Constraint, Layout};
 use serde_json::Value;
 use tokio::task::JoinSet;
 use tokio::task::coop::unconstrained;
+use tokio::time::MissedTickBehavior;
 
 use super::printer::table_options;
 use crate::args::Get;
@@ -31,6 +32,8 @@ use crate::watch::{health_report, until};
 use crossterm::event::KeyCode;
 
 const REDRAW_INTERVAL: Duration = Duration::from_millis(250);
+/// The most events that are applied before the next look at keys and signals.
+const MAX_BATCH: usize = 1_000;
 
 pub(super) async fn run(
     args: &Get,
@@ -108,6 +111,7 @@ impl Live<'_> {
         let mut end = std::pin::pin!(signals::ended());
         let mut deadline = None;
         let mut draws = tokio::time::interval(REDRAW_INTERVAL);
+        draws.set_missed_tick_behavior(MissedTickBehavior::Delay);
         loop {
             let input = async {
                 match &mut screen {
@@ -131,9 +135,10 @@ impl Live<'_> {
                 Some(event) = events.next() => {
                     let mut rows = Vec::new();
                     rows.extend(self.apply(event)?);
-                    // What is already there is drawn at once.
+                    // What is already there is drawn at once; keys and signals are read in between.
                     let drained: Result<(), Failure> = unconstrained(async {
-                        while let Some(Some(event)) = events.next().now_or_never() {
+                        for _ in 0..MAX_BATCH {
+                            let Some(Some(event)) = events.next().now_or_never() else { break };
                             rows.extend(self.apply(event)?);
                         }
                         Ok(())

@@ -28,9 +28,33 @@ pub(crate) enum What {
         old: Obj<Value>,
     },
     Deleted {
-        /// Why, if that is to be said.
-        note: Option<&'static str>,
+        why: Removal,
     },
+}
+
+/// Why an object is no longer among those that are shown.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Removal {
+    /// The server sent its deletion.
+    Deleted,
+    /// It was deleted while the watch was disconnected.
+    Missed,
+    /// It exists, and the selectors of the watch exclude it.
+    Unselected,
+    /// It exists, and the query is no longer true for it.
+    Unmatched,
+}
+
+impl Removal {
+    /// What is said of it; nothing of an ordinary deletion.
+    pub(crate) fn note(self) -> Option<&'static str> {
+        match self {
+            Self::Deleted => None,
+            Self::Missed => Some("missed while disconnected"),
+            Self::Unselected => Some("no longer selected"),
+            Self::Unmatched => Some("no longer matches"),
+        }
+    }
 }
 
 impl Change {
@@ -40,12 +64,12 @@ impl Change {
             Event::Added { object, .. } => (What::Added, object),
             Event::Updated { old, new, .. } => (What::Updated { old }, new),
             Event::Deleted { last, state, .. } => {
-                let note = match state {
-                    FinalState::Missed => Some("missed while disconnected"),
-                    FinalState::Filtered => Some("no longer selected"),
-                    _ => None,
+                let why = match state {
+                    FinalState::Missed => Removal::Missed,
+                    FinalState::Filtered => Removal::Unselected,
+                    _ => Removal::Deleted,
                 };
-                (What::Deleted { note }, last)
+                (What::Deleted { why }, last)
             }
         };
         Self { at: Timestamp::now(), kind: Arc::clone(kind), what, origin, object }

@@ -32,11 +32,21 @@ pub(crate) fn headline(kind: &str, object: &Value) -> String {
         "EndpointSlice" => {
             format!("{} endpoints ready", serving(object))
         }
-        _ => match (object.pointer("/spec/replicas"), object.pointer("/status/readyReplicas")) {
-            (Some(wanted), ready) => format!("{}/{wanted} ready", ready.unwrap_or(&Value::from(0))),
-            (None, _) => text("/status/phase").to_owned(),
+        _ => match ready_replicas(kind, object) {
+            Some((ready, wanted)) => format!("{ready}/{wanted} ready"),
+            None => text("/status/phase").to_owned(),
         },
     }
+}
+
+/// How many replicas of a workload are ready, and how many are wanted.
+pub(crate) fn ready_replicas(kind: &str, object: &Value) -> Option<(i64, i64)> {
+    let count = |pointer: &str| object.pointer(pointer).and_then(Value::as_i64);
+    let (ready, wanted) = match kind {
+        "DaemonSet" => ("/status/numberReady", "/status/desiredNumberScheduled"),
+        _ => ("/status/readyReplicas", "/spec/replicas"),
+    };
+    Some((count(ready).unwrap_or(0), count(wanted)?))
 }
 
 /// Summary of the changed fields, most significant first.
@@ -75,7 +85,7 @@ pub(crate) fn summary(kind: &str, old: &Value, new: &Value, secrets: Secrets, no
 }
 
 /// The text of a value, of any length.
-pub(crate) fn whole(value: Option<&Value>) -> String {
+pub(crate) fn value_text(value: Option<&Value>) -> String {
     match value {
         None => "∅".to_owned(),
         Some(Value::String(text)) => text.clone(),
@@ -84,13 +94,13 @@ pub(crate) fn whole(value: Option<&Value>) -> String {
 }
 
 fn shown(value: Option<&Value>) -> String {
-    cut(&whole(value), MAX_VALUE_LENGTH)
+    cut(&value_text(value), MAX_VALUE_LENGTH)
 }
 
 /// Two different values, truncated so that their first difference is visible: of long values with
 /// the same beginning, most of it is left out.
 fn shown_pair(old: Option<&Value>, new: Option<&Value>) -> (String, String) {
-    let texts = [old, new].map(|value| visible(&whole(value)).into_owned());
+    let texts = [old, new].map(|value| visible(&value_text(value)).into_owned());
     let is_short = texts.iter().all(|text| text.chars().count() <= MAX_VALUE_LENGTH);
     let same = texts[0].chars().zip(texts[1].chars()).take_while(|(old, new)| old == new).count();
     let left_out = if is_short { 0 } else { same.saturating_sub(CONTEXT_LENGTH) };

@@ -20,6 +20,8 @@ pub(crate) struct Filter {
     program: Arc<Program>,
     /// Variables that the expression references.
     variables: Arc<[String]>,
+    /// Whether the expression may be nested so deeply that it needs a stack of its own.
+    needs_large_stack: bool,
 }
 
 /// The result of the expression for one object.
@@ -60,7 +62,8 @@ impl FromStr for Filter {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        if operators(text) > MAX_OPERATORS {
+        let operators = operators(text);
+        if operators > MAX_OPERATORS {
             return Err(format!("it has more than {MAX_OPERATORS} operators and brackets"));
         }
         let (program, variables) = with_large_stack(|| {
@@ -68,7 +71,8 @@ impl FromStr for Filter {
             let variables = program.references().variables().into_iter().map(str::to_owned).collect();
             Ok((program, variables))
         })?;
-        Ok(Self { text: text.into(), program: Arc::new(program), variables })
+        let needs_large_stack = operators > FEW_OPERATORS;
+        Ok(Self { text: text.into(), program: Arc::new(program), variables, needs_large_stack })
     }
 }
 
@@ -80,9 +84,9 @@ impl Filter {
     /// Evaluates the expression for an object.
     pub(crate) fn evaluate(&self, object: &Value) -> Result<Evaluation, String> {
         let absent = AbsentFields { object, read: Mutex::default() };
-        let outcome = match operators(&self.text) {
-            0..=FEW_OPERATORS => self.outcome(object, &absent)?,
-            _ => with_large_stack(|| self.outcome(object, &absent))?,
+        let outcome = match self.needs_large_stack {
+            true => with_large_stack(|| self.outcome(object, &absent))?,
+            false => self.outcome(object, &absent)?,
         };
         Ok(Evaluation { outcome, absent: absent.read.into_inner().unwrap_or_else(PoisonError::into_inner) })
     }

@@ -6,7 +6,7 @@ use kube_informer::Obj;
 use serde_json::{Value, json};
 
 use super::by::By;
-use super::change::{headline, summary, whole};
+use super::change::{headline, summary, value_text};
 use super::diff::path_text;
 use super::field_managers::{writer, writes_since};
 use super::noise::Noise;
@@ -29,7 +29,7 @@ fn any_objects_are_described_and_compared() {
     fuzz(200, |source| {
         let (kind, old) = (*source.choose(&KINDS), object(source, &bodies));
         let new = if source.one_in(3) { object(source, &bodies) } else { changed(source, &old) };
-        drop((headline(kind, &new), readiness(kind, &new), whole(Some(&new))));
+        drop((headline(kind, &new), readiness(kind, &new), value_text(Some(&new))));
         drop(summary(kind, &old, &new, Secrets::Redacted, Noise::Muted));
         let differences = Noise::Shown.diff(kind, &old, &new);
         for difference in &differences {

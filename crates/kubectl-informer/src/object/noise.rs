@@ -28,6 +28,12 @@ impl Noise {
     }
 }
 
+/// Whether two states differ, and only in fields whose change carries no information.
+pub(crate) fn is_noise_only(kind: &str, old: &Value, new: &Value) -> bool {
+    let all = diff(old, new);
+    !all.is_empty() && all.iter().all(|difference| is_noise(kind, &difference.path))
+}
+
 fn is_noise(kind: &str, path: &[Segment]) -> bool {
     match path.last() {
         Some(Segment::Field(name)) => {

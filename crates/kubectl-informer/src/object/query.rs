@@ -60,12 +60,14 @@ impl Query {
 
     /// Returns whether an object matches.
     pub(crate) fn fits(&self, object: &Obj<Value>, left_out: &mut LeftOut) -> Result<bool, Failure> {
-        match self.conditions.is_empty() {
-            true => Ok(self.fits_indexes(object)),
-            false => match object.get() {
-                Ok(value) => Ok(self.fits_indexes(object) && self.fits_value(object.key(), value, left_out)?),
-                Err(_) => Ok(false),
-            },
+        // Only expressions need the decoded object.
+        let is_indexed = self.fits_indexes(object);
+        if !is_indexed || self.conditions.is_empty() {
+            return Ok(is_indexed);
+        }
+        match object.get() {
+            Ok(value) => self.fits_value(object.key(), value, left_out),
+            Err(_) => Ok(false),
         }
     }
 

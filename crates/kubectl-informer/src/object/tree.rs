@@ -5,7 +5,7 @@ use std::collections::{HashMap, HashSet};
 use kube_informer::Obj;
 use serde_json::Value;
 
-use super::change::headline;
+use super::change::{headline, ready_replicas};
 use crate::terminal::paint::Tone;
 use crate::terminal::styled_line::StyledLine;
 
@@ -56,10 +56,6 @@ impl Forest {
             owners: owners.collect(),
         };
         self.nodes.insert(uid.to_string(), node);
-    }
-
-    pub(crate) fn contains(&self, uid: &str) -> bool {
-        self.nodes.contains_key(uid)
     }
 
     /// The uids of the objects in the tree of one object, itself included.
@@ -133,6 +129,39 @@ impl Forest {
     }
 }
 
+/// Objects of caches, and the tree of one of them.
+#[derive(Default)]
+pub(crate) struct CachedForest<'k> {
+    forest: Forest,
+    /// The kind and the object, by its uid.
+    objects: HashMap<String, (&'k str, Obj<Value>)>,
+}
+
+impl<'k> CachedForest<'k> {
+    /// Adds the objects of one kind.
+    pub(crate) fn add(&mut self, kind: &'k str, objects: impl IntoIterator<Item = Obj<Value>>) {
+        for object in objects {
+            self.forest.add(kind, &object);
+            if let Some(uid) = object.uid() {
+                self.objects.insert(uid.to_string(), (kind, object));
+            }
+        }
+    }
+
+    pub(crate) fn contains(&self, uid: &str) -> bool {
+        self.forest.nodes.contains_key(uid)
+    }
+
+    /// The lines of the tree, with the state of each object. Only these objects are decoded, and
+    /// their decoded bodies are not kept.
+    pub(crate) fn lines(&self, uid: &str) -> Vec<StyledLine> {
+        self.forest.lines(uid, &|uid| {
+            let (kind, object) = self.objects.get(uid)?;
+            Some(readiness(kind, object.fresh_handle().get().ok()?))
+        })
+    }
+}
+
 fn main_owner(node: &Node) -> Option<&OwnerRef> {
     node.owners.iter().find(|owner| owner.is_controller).or(node.owners.first())
 }
@@ -181,24 +210,15 @@ pub(crate) fn readiness(kind: &str, object: &Value) -> (String, Option<Tone>) {
     if object.pointer("/metadata/deletionTimestamp").is_some_and(|time| !time.is_null()) {
         return ("terminating".to_owned(), Some(Tone::Deleted));
     }
-    let text = headline(kind, object);
-    let count = |pointer: &str| object.pointer(pointer).and_then(Value::as_i64);
     let is_ready = match kind {
         "Pod" => {
             let conditions = object.pointer("/status/conditions").and_then(Value::as_array);
             let ready = conditions.into_iter().flatten().find(|condition| condition["type"] == "Ready");
             Some(ready.is_some_and(|ready| ready["status"] == "True") || object["status"]["phase"] == "Succeeded")
         }
-        "DaemonSet" => {
-            count("/status/desiredNumberScheduled").map(|wanted| count("/status/numberReady").unwrap_or(0) >= wanted)
-        }
-        _ => count("/spec/replicas").map(|wanted| count("/status/readyReplicas").unwrap_or(0) >= wanted),
+        _ => ready_replicas(kind, object).map(|(ready, wanted)| ready >= wanted),
     };
-    let text = match (kind, count("/status/desiredNumberScheduled")) {
-        ("DaemonSet", Some(wanted)) => format!("{}/{wanted} ready", count("/status/numberReady").unwrap_or(0)),
-        _ => text,
-    };
-    (text, is_ready.map(|is_ready| if is_ready { Tone::Added } else { Tone::Updated }))
+    (headline(kind, object), is_ready.map(|is_ready| if is_ready { Tone::Added } else { Tone::Updated }))
 }
 
 #[cfg(test)]

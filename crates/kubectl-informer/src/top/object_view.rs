@@ -1,6 +1,7 @@
 //! One object: its state with its changes marked, its tree, its events and its history.
 
 use std::collections::HashMap;
+use std::time::Instant;
 
 use crossterm::event::KeyCode;
 use jiff::Timestamp;
@@ -11,7 +12,7 @@ use super::pane::Pane;
 use crate::client::kind_info::KindInfo;
 use crate::history::{Change, Ring, What};
 use crate::line::{Style, counted, time_of_day};
-use crate::object::tree::{Forest, readiness};
+use crate::object::tree::CachedForest;
 use crate::terminal::paint::Tone;
 use crate::terminal::styled_line::StyledLine;
 use crate::terminal::yaml;
@@ -26,7 +27,28 @@ pub(super) struct ObjectView {
     back: usize,
     /// Whether to scroll to the next line that the shown change wrote.
     wants_next_mark: bool,
+    /// What was decoded for the last drawing.
+    events: Cached<EventsKey>,
+    history: Cached<HistoryKey>,
 }
+
+/// Lines that are made anew when what they are made of has changed.
+struct Cached<K>(Option<(K, Vec<StyledLine>)>);
+
+impl<K: PartialEq> Cached<K> {
+    fn lines(&mut self, key: K, make: impl FnOnce() -> Vec<StyledLine>) -> Vec<StyledLine> {
+        if self.0.as_ref().is_none_or(|(of, _)| *of != key) {
+            self.0 = Some((key, make()));
+        }
+        self.0.as_ref().map(|(_, lines)| lines.clone()).unwrap_or_default()
+    }
+}
+
+/// The object's uid, the number of events and the time of the last change of one.
+type EventsKey = (Option<String>, usize, Option<Instant>);
+
+/// The number of the object's changes in the ring, and the times of the first and the last.
+type HistoryKey = (usize, Option<Timestamp>, Option<Timestamp>);
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Tab {
@@ -43,7 +65,16 @@ impl Tab {
 
 impl ObjectView {
     pub(super) fn new(number: usize, key: ObjectKey) -> Self {
-        Self { number, key, tab: Tab::State, scroll: 0, back: 0, wants_next_mark: false }
+        Self {
+            number,
+            key,
+            tab: Tab::State,
+            scroll: 0,
+            back: 0,
+            wants_next_mark: false,
+            events: Cached(None),
+            history: Cached(None),
+        }
     }
 
     pub(super) fn key(&mut self, key: KeyCode) {
@@ -95,8 +126,19 @@ impl ObjectView {
         match tab {
             Tab::State => self.state(kind, current, ring, style),
             Tab::Tree => self.tree(panes, current),
-            Tab::Events => self.events(panes, current.as_ref()),
-            Tab::History => self.history(kind, ring, style),
+            Tab::Events => {
+                let Some(events) = panes.iter().find(|pane| pane.watched.kind.kind == "Event") else {
+                    return vec![quiet("events are not among the kinds that top shows")];
+                };
+                let uid = current.as_ref().and_then(Obj::uid).map(ToString::to_string);
+                let key = (uid.clone(), events.watched.informer.lister().len(), events.table.last_change);
+                self.events.lines(key, || event_lines(events, &self.key, &kind.kind, uid.as_deref()))
+            }
+            Tab::History => {
+                let times = || ring.of(kind, &self.key).map(|change| change.at);
+                let key = (times().count(), times().next(), times().next_back());
+                self.history.lines(key, || history_lines(ring.of(kind, &self.key).rev(), style))
+            }
         }
     }
 
@@ -126,7 +168,7 @@ impl ObjectView {
             }
         };
         let Some(object) = object else {
-            lines.push(StyledLine::default().toned(Tone::Quiet, "unknown: it has never been in the cache"));
+            lines.push(quiet("unknown: it has never been in the cache"));
             return lines;
         };
         let text = |object: &Obj<Value>| {
@@ -159,83 +201,68 @@ impl ObjectView {
     /// The owners and children that are among the kinds on the screen.
     fn tree(&self, panes: &[Pane], current: Option<Obj<Value>>) -> Vec<StyledLine> {
         let Some(uid) = current.and_then(|object| object.uid().map(ToString::to_string)) else {
-            return vec![StyledLine::default().toned(Tone::Quiet, "the object is not in the cache")];
+            return vec![quiet("the object is not in the cache")];
         };
-        let (mut forest, mut states) = (Forest::default(), HashMap::new());
+        let mut forest = CachedForest::default();
         for pane in panes {
-            let kind = &pane.watched.kind.kind;
-            for object in pane.watched.informer.lister().list() {
-                forest.add(kind, &object);
-                if let Some(uid) = object.uid() {
-                    states.insert(uid.to_string(), (kind.as_str(), object));
-                }
-            }
+            forest.add(&pane.watched.kind.kind, pane.watched.informer.lister().list());
         }
-        let status = |uid: &str| {
-            let (kind, object) = states.get(uid)?;
-            Some(readiness(kind, object.fresh_handle().get().ok()?))
-        };
-        let mut lines = forest.lines(&uid, &status);
+        let mut lines = forest.lines(&uid);
         lines.push(StyledLine::default());
-        lines.push(StyledLine::default().toned(Tone::Quiet, "only kinds that top shows; the command tree shows all"));
+        lines.push(quiet("only kinds that top shows; the command tree shows all"));
         lines
     }
+}
 
-    /// The events about the object, the latest first.
-    fn events(&self, panes: &[Pane], current: Option<&Obj<Value>>) -> Vec<StyledLine> {
-        let Some(events) = panes.iter().find(|pane| pane.watched.kind.kind == "Event") else {
-            return vec![StyledLine::default().toned(Tone::Quiet, "events are not among the kinds that top shows")];
+/// The events about an object, the latest first. Only these are decoded.
+fn event_lines(events: &Pane, key: &ObjectKey, kind: &str, uid: Option<&str>) -> Vec<StyledLine> {
+    let mut found: Vec<(String, StyledLine)> = Vec::new();
+    for event in events.watched.informer.lister().list() {
+        let about = |field: &str| {
+            ["involvedObject", "regarding"]
+                .iter()
+                .find_map(|object| event.value_at(format!("{object}.{field}").as_str()).ok()?)
         };
-        let uid = current.and_then(Obj::uid).map(ToString::to_string);
-        let kind = &panes[self.number].watched.kind.kind;
-        let mut found: Vec<(String, StyledLine)> = Vec::new();
-        for event in events.watched.informer.lister().list() {
-            let about = |field: &str| {
-                ["involvedObject", "regarding"]
-                    .iter()
-                    .find_map(|object| event.value_at(format!("{object}.{field}").as_str()).ok()?)
-            };
-            let is_about = match (&uid, about("uid")) {
-                (Some(uid), Some(about)) => *uid == about,
-                _ => about("name").as_deref() == Some(self.key.name()) && about("kind").as_ref() == Some(kind),
-            };
-            let event = event.fresh_handle();
-            let Ok(value) = event.get() else { continue };
-            if is_about {
-                let text = |field: &str| value[field].as_str().unwrap_or_default();
-                let time = ["lastTimestamp", "eventTime"].iter().map(|field| text(field)).find(|time| !time.is_empty());
-                let time = time.unwrap_or_else(|| value["metadata"]["creationTimestamp"].as_str().unwrap_or_default());
-                let tone = if text("type") == "Warning" { Tone::Updated } else { Tone::Added };
-                let count = value["count"].as_u64().filter(|count| *count > 1).map(|count| format!(" ×{count}"));
-                let message = if text("message").is_empty() { text("note") } else { text("message") };
-                let line = StyledLine::default().toned(Tone::Quiet, &format!("{time} ")).toned(tone, text("reason"));
-                found.push((time.to_owned(), line.plain(&count.unwrap_or_default()).plain("  ").plain(message)));
-            }
+        let is_about = match (uid, about("uid")) {
+            (Some(uid), Some(about)) => uid == about,
+            _ => about("name").as_deref() == Some(key.name()) && about("kind").as_deref() == Some(kind),
+        };
+        if is_about && let Ok(value) = event.get() {
+            let text = |field: &str| value[field].as_str().unwrap_or_default();
+            let time = ["lastTimestamp", "eventTime"].iter().map(|field| text(field)).find(|time| !time.is_empty());
+            let time = time.unwrap_or_else(|| value["metadata"]["creationTimestamp"].as_str().unwrap_or_default());
+            let tone = if text("type") == "Warning" { Tone::Updated } else { Tone::Added };
+            let count = value["count"].as_u64().filter(|count| *count > 1).map(|count| format!(" ×{count}"));
+            let message = if text("message").is_empty() { text("note") } else { text("message") };
+            let line = StyledLine::default().toned(Tone::Quiet, &format!("{time} ")).toned(tone, text("reason"));
+            found.push((time.to_owned(), line.plain(&count.unwrap_or_default()).plain("  ").plain(message)));
         }
-        found.sort_by(|(one, _), (other, _)| other.cmp(one));
-        if found.is_empty() {
-            return vec![StyledLine::default().toned(Tone::Quiet, "no events")];
-        }
-        found.into_iter().map(|(_, line)| line).collect()
     }
+    found.sort_by(|(one, _), (other, _)| other.cmp(one));
+    if found.is_empty() {
+        return vec![quiet("no events")];
+    }
+    found.into_iter().map(|(_, line)| line).collect()
+}
 
-    /// What happened to the object, the latest first, field by field.
-    fn history(&self, kind: &KindInfo, ring: &Ring, style: &Style) -> Vec<StyledLine> {
-        let mut lines = Vec::new();
-        for change in ring.of(kind, &self.key).rev() {
-            let change = change.compact();
-            lines.push(
-                StyledLine::default()
-                    .toned(Tone::Quiet, &format!("{} ", time_of_day(change.at)))
-                    .then(style.line(&change)),
-            );
-            lines.extend(style.fields(&change));
-        }
-        if lines.is_empty() {
-            lines.push(StyledLine::default().toned(Tone::Quiet, "no changes since the start"));
-        }
-        lines
+/// What happened to an object, the latest first, field by field.
+fn history_lines<'c>(changes: impl Iterator<Item = &'c Change>, style: &Style) -> Vec<StyledLine> {
+    let mut lines = Vec::new();
+    for change in changes {
+        let change = change.compact();
+        lines.push(
+            StyledLine::default().toned(Tone::Quiet, &format!("{} ", time_of_day(change.at))).then(style.line(&change)),
+        );
+        lines.extend(style.fields(&change));
     }
+    if lines.is_empty() {
+        lines.push(quiet("no changes since the start"));
+    }
+    lines
+}
+
+fn quiet(text: &str) -> StyledLine {
+    StyledLine::default().toned(Tone::Quiet, text)
 }
 
 fn old(change: &Change) -> Option<Obj<Value>> {

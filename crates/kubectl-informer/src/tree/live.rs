@@ -1,12 +1,11 @@
 //! `tree --watch`: the tree as it changes.
 
-use std::collections::HashMap;
 use std::time::Duration;
 
 use crossterm::event::KeyCode;
 use futures_util::{FutureExt as _, StreamExt as _, future, stream};
+use kube_informer::Informer;
 use kube_informer::informer::InformerSettings;
-use kube_informer::{Informer, Obj};
 use ratatui::layout::{Constraint, Layout};
 use serde_json::Value;
 use tokio::time::MissedTickBehavior;
@@ -15,7 +14,7 @@ use super::{Found, Subject};
 use crate::args::Tree;
 use crate::client::connection::Connected;
 use crate::failure::Failure;
-use crate::object::tree::{Forest, readiness};
+use crate::object::tree::CachedForest;
 use crate::signals;
 use crate::terminal::output::{Output, OutputKind};
 use crate::terminal::paint::Tone;
@@ -24,6 +23,8 @@ use crate::tui::{FullScreen, Input, connection_line, draw_lines};
 use crate::watch::until;
 
 const REDRAW_INTERVAL: Duration = Duration::from_millis(250);
+/// The most changes that are taken before the next look at keys and signals.
+const MAX_BATCH: usize = 1_000;
 
 /// The running view.
 struct Live<'a> {
@@ -108,7 +109,10 @@ impl Live<'_> {
                     deadline = args.time.map(|time| tokio::time::Instant::now() + time);
                 }
                 Some(_) = changes.next() => {
-                    while let Some(Some(_)) = changes.next().now_or_never() {}
+                    // Many changes are read as one; keys and signals are read in between.
+                    for _ in 0..MAX_BATCH {
+                        let Some(Some(_)) = changes.next().now_or_never() else { break };
+                    }
                     is_stale = true;
                     continue;
                 }
@@ -129,20 +133,11 @@ impl Live<'_> {
     }
 
     fn read(&mut self) {
-        let (mut forest, mut states) = (Forest::default(), HashMap::new());
+        let mut forest = CachedForest::default();
         for (kind, informer) in &self.informers {
-            for object in informer.lister().list() {
-                forest.add(kind, &object);
-                if let Some(uid) = object.uid() {
-                    states.insert(uid.to_string(), (kind, object));
-                }
-            }
+            forest.add(kind, informer.lister().list());
         }
-        let status = |uid: &str| {
-            let (kind, object): &(&String, Obj<Value>) = states.get(uid)?;
-            Some(readiness(kind, object.fresh_handle().get().ok()?))
-        };
-        self.lines = forest.lines(&self.subject.uid, &status);
+        self.lines = forest.lines(&self.subject.uid);
         if !forest.contains(&self.subject.uid) {
             let name = format!("{}/{} is gone", self.subject.kind.kind().to_lowercase(), self.subject.name);
             self.lines.insert(0, StyledLine::default().toned(Tone::Deleted, &name));

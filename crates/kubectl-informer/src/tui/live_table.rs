@@ -14,14 +14,14 @@ use ratatui::Frame;
 use ratatui::layout::Rect;
 use serde_json::Value;
 
-use self::row::{LEAVING_ROW_TIME, Row, State};
+use self::row::{LEAVING_ROW_TIME, Note, Row, State};
 pub(crate) use self::view::{Sort, View};
 use super::columns::{Fitted, GAP, fit};
 use super::connection_line;
 use super::text::draw_lines;
 use crate::duration::short;
 use crate::failure::Failure;
-use crate::history::{Change, What};
+use crate::history::{Change, Removal, What};
 use crate::line::counted;
 use crate::object::filter::Filter;
 use crate::object::left_out::LeftOut;
@@ -30,9 +30,6 @@ use crate::table::grid::Grid;
 use crate::table::lines::widths;
 use crate::terminal::paint::{Paint, Tone};
 use crate::terminal::styled_line::{StyledLine, columns, shortened};
-
-/// Note at a row whose object is still there.
-const NO_MATCH: &str = "no longer matches";
 
 /// The rows of one kind and how they are shown.
 pub(crate) struct LiveTable {
@@ -55,7 +52,7 @@ pub(crate) struct LiveTable {
 /// A row to be printed where lines cannot be redrawn.
 pub(crate) struct PrintedRow {
     pub(crate) cells: Vec<String>,
-    pub(crate) note: Option<&'static str>,
+    pub(crate) note: Option<Note>,
 }
 
 impl LiveTable {
@@ -78,9 +75,9 @@ impl LiveTable {
     /// Applies a change. Returns the row if a cell of it differs.
     pub(crate) fn apply(&mut self, change: &Change, now: Instant) -> Result<Option<PrintedRow>, Failure> {
         let note = match &change.what {
-            What::Deleted { note: None | Some("missed while disconnected") } => Some("gone"),
-            What::Deleted { .. } => Some(NO_MATCH),
-            _ if !self.query.fits(&change.object, &mut LeftOut::default())? => Some(NO_MATCH),
+            What::Deleted { why: Removal::Deleted | Removal::Missed } => Some(Note::Gone),
+            What::Deleted { why: Removal::Unselected | Removal::Unmatched } => Some(Note::NoMatch),
+            _ if !self.query.fits(&change.object, &mut LeftOut::default())? => Some(Note::NoMatch),
             _ => None,
         };
         let key = change.object.key();
@@ -97,10 +94,11 @@ impl LiveTable {
             self.last_change = Some(now);
         }
         if let Some(row) = self.rows.get_mut(key).filter(|row| row.note().is_none()) {
+            let stays_shown = row.is_shown == is_shown;
             row.is_shown = is_shown;
             let differs = row.update(object, cells, now);
-            // What sorts the rows may be in no cell.
-            self.order = self.order.take().filter(|_| !differs && !self.view.sorts_by_path());
+            // What hides or sorts the rows may be in no cell.
+            self.order = self.order.take().filter(|_| !differs && stays_shown && self.view.sorts_by_cells());
             return Ok(differs.then(|| PrintedRow { cells: row.cells.clone(), note: None }));
         }
         self.order = None;

@@ -10,8 +10,8 @@ use jiff::Timestamp;
 
 use crate::history::Change;
 use crate::line::{Style, second};
+use crate::object::decode::with_managed_fields;
 use crate::object::field_managers::writes_since;
-use crate::object::whole::whole;
 use crate::terminal::output::Output;
 use crate::terminal::paint::Tone;
 use crate::terminal::styled_line::StyledLine;
@@ -32,7 +32,7 @@ impl Past {
 
     /// Adds the writes of an object that exists.
     pub(super) fn add(&mut self, style: &Style, change: &Change) {
-        let Ok(object) = whole(&change.object) else { return };
+        let Ok(object) = with_managed_fields(&change.object) else { return };
         let (kind, key) = (change.kind.kind.to_lowercase(), change.object.key());
         let subject = format!(" {kind:<0$} {key}  ", style.kind_width);
         let created = object["metadata"]["creationTimestamp"].as_str().unwrap_or_default();

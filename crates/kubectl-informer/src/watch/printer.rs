@@ -12,7 +12,7 @@ use crate::args::watch::{EventType, Until};
 use crate::client::kind_info::KindInfo;
 use crate::failure::Failure;
 use crate::history::recording::Recorder;
-use crate::history::{Change, What};
+use crate::history::{Change, Removal, What};
 use crate::line::{Style, counted};
 use crate::object::left_out::LeftOut;
 use crate::object::noise::Noise;
@@ -170,7 +170,7 @@ impl Filtered {
         match (fitted, fits_now) {
             (false, false) => return Ok(None),
             (false, true) => change.what = What::Added,
-            (true, false) => change.what = What::Deleted { note: Some("no longer matches") },
+            (true, false) => change.what = What::Deleted { why: Removal::Unmatched },
             (true, true) => {}
         }
         Ok(Some(change))

@@ -114,6 +114,20 @@ fn a_recording_is_read_again_without_a_server() {
 }
 
 #[test]
+fn a_file_that_exists_is_readable_by_its_owner_only_before_anything_is_recorded() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("r");
+    fs::write(&file, "of before").unwrap();
+    fs::set_permissions(&file, fs::Permissions::from_mode(0o644)).unwrap();
+    let rig = Rig::new();
+    rig.config_map("a", "1");
+    let ran = rig.run(&["watch", "cm", "--record", file.to_str().unwrap(), "--until", "synced"]).succeeded();
+    assert_eq!(ran.out, "+ configmap default/a\n");
+    assert_eq!(fs::metadata(&file).unwrap().permissions().mode() & 0o777, 0o600);
+    assert!(!fs::read_to_string(&file).unwrap().contains("of before"));
+}
+
+#[test]
 fn since_is_counted_from_the_end_of_a_recording() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("r");
@@ -208,6 +222,28 @@ fn a_recording_is_served_as_it_was_at_its_end_or_before() {
     assert_eq!(watch.succeeded().out, "configmap/a\n");
     server.signal("TERM");
     assert_eq!(server.end().0, Some(0));
+}
+
+#[test]
+fn top_ends_with_the_reason_when_a_recording_cannot_be_played() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("r");
+    let line = |second: u32, initial: bool, kind: &str, plural: &str| {
+        format!(
+            r#"{{"time":"2020-01-01T10:00:0{second}Z","type":"ADDED","initial":{initial},"kind":{{"version":"v1","kind":"{kind}","plural":"{plural}","namespaced":true}},"object":{{"metadata":{{"name":"a","namespace":"n"}}}}}}"#
+        )
+    };
+    let lines = [
+        r#"{"recording":"kubectl-informer","format":1}"#.to_owned(),
+        line(0, true, "ConfigMap", "configmaps"),
+        // The core group takes no further kinds.
+        line(1, false, "Ghost", "ghosts"),
+    ];
+    fs::write(&file, lines.join("\n") + "\n").unwrap();
+    let mut live = Live::start(160, 30, &["top", "cm", "-A", "--for", "1m", "--replay", file.to_str().unwrap()]);
+    assert_eq!(live.end(), Some(1));
+    let lines = live.terminal.lines();
+    assert!(lines.iter().any(|line| line.contains("replaying CustomResourceDefinition ghosts")), "{lines:#?}");
 }
 
 #[test]

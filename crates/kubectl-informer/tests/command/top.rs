@@ -109,6 +109,23 @@ fn rows_are_filtered_by_text_and_by_expression_and_sorted() {
 }
 
 #[test]
+fn an_expression_hides_a_row_when_only_values_outside_the_cells_change() {
+    let rig = rig();
+    let mut live = top(&rig, (100, 24), &["cm"]);
+    live.until(|lines| row(lines, "configmaps: ").contains(", connected"));
+    let is_shown = |lines: &[String]| lines.iter().any(|line| line.split_whitespace().any(|word| word == "a"));
+    live.until(is_shown);
+    live.keys("wdata.k == '1'\r");
+    live.until(|lines| row(lines, "configmaps: ").contains("where data.k == '1'") && is_shown(lines));
+    rig.server.update(&written("2", "editor")).unwrap();
+    live.until(|lines| lines.iter().any(|line| line.contains("data.k 1→2")) && !is_shown(lines));
+    rig.server.update(&written("1", "editor")).unwrap();
+    live.until(is_shown);
+    live.keys("q");
+    assert_eq!(live.end(), Some(0));
+}
+
+#[test]
 fn an_object_is_shown_with_its_changes_tree_events_and_history() {
     let rig = rig();
     let mut live = top(&rig, (80, 24), &["pods,replicasets,deployments,events,cm"]);

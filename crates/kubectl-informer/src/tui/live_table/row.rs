@@ -1,5 +1,6 @@
 //! A row and its recent changes.
 
+use std::fmt;
 use std::time::{Duration, Instant};
 
 use kube_informer::Obj;
@@ -36,8 +37,26 @@ pub(super) enum State {
     /// No longer in the result. The note says why.
     Leaving {
         since: Instant,
-        note: &'static str,
+        note: Note,
     },
+}
+
+/// Why a row leaves the table.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Note {
+    /// The object is deleted.
+    Gone,
+    /// The object is still there.
+    NoMatch,
+}
+
+impl fmt::Display for Note {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Gone => "gone",
+            Self::NoMatch => "no longer matches",
+        })
+    }
 }
 
 impl Row {
@@ -46,7 +65,7 @@ impl Row {
         Self { object, changed: vec![None; cells.len()], cells, state, is_shown, last_change }
     }
 
-    pub(super) fn note(&self) -> Option<&'static str> {
+    pub(super) fn note(&self) -> Option<Note> {
         match self.state {
             State::Leaving { note, .. } => Some(note),
             State::Present | State::New(_) => None,
@@ -81,12 +100,12 @@ impl Row {
         let is_fresh = |since: Instant| now.duration_since(since) <= HIGHLIGHT_TIME;
         let gap = " ".repeat(GAP);
         let cell = |nth: usize, width: usize| padded(cells.get(nth).map_or("", String::as_str), width);
-        let whole = || shown.iter().map(|&(nth, width)| cell(nth, width)).collect::<Vec<_>>().join(&gap);
+        let full_line = || shown.iter().map(|&(nth, width)| cell(nth, width)).collect::<Vec<_>>().join(&gap);
         let line = StyledLine::default();
         match self.state {
-            State::Leaving { note, .. } => line.toned(Tone::Deleted, &format!("{}  ({note})", whole().trim_end())),
-            _ if is_selected => line.toned(Tone::Selected, &whole()),
-            State::New(since) if is_fresh(since) => line.toned(Tone::Added, &whole()),
+            State::Leaving { note, .. } => line.toned(Tone::Deleted, &format!("{}  ({note})", full_line().trim_end())),
+            _ if is_selected => line.toned(Tone::Selected, &full_line()),
+            State::New(since) if is_fresh(since) => line.toned(Tone::Added, &full_line()),
             State::New(_) | State::Present => shown.iter().enumerate().fold(line, |line, (at, &(nth, width))| {
                 let line = if at > 0 { line.plain(&gap) } else { line };
                 let is_changed = self.changed.get(nth).copied().flatten().is_some_and(is_fresh);

@@ -63,8 +63,9 @@ impl View {
         self.sort = if self.sort == Sort::Changed { Sort::Name } else { Sort::Changed };
     }
 
-    pub(super) fn sorts_by_path(&self) -> bool {
-        matches!(self.sort, Sort::Path(_) | Sort::Changed)
+    /// Whether the order depends on nothing but the names and the cells.
+    pub(super) fn sorts_by_cells(&self) -> bool {
+        matches!(self.sort, Sort::Name | Sort::Column(_))
     }
 
     /// Whether the expression is true for an object. Where it has no result, the object is hidden.
