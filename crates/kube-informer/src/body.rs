@@ -225,7 +225,7 @@ impl BodyEncoder {
         }
         let ordered;
         let mut body = match Wire::of(object) {
-            Wire::Json | Wire::Auto => object.trim_ascii(),
+            Wire::Json => object.trim_ascii(),
             Wire::Protobuf => object,
         };
         let found = match scan(body, Extent::Metadata) {

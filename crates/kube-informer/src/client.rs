@@ -10,7 +10,7 @@ pub use self::discovery::lookup::LookupError;
 pub use self::discovery::served::{ResourceScope, Resources, Served};
 pub use self::list_watch::{
     ApiListWatch, Body, Bookmarks, Compression, Detail, Frame, ListQuery, ListVersion, ListWatch, Parameters,
-    WatchQuery, WatchStart, client, client_with_retries,
+    RequestedWire, WatchQuery, WatchStart, client, client_with_retries,
 };
 pub use self::scoped_resource::ScopedResource;
 pub use self::server_error::{Failure, Operation, ServerError};

@@ -24,6 +24,7 @@ pub use self::wire::Wire;
 mod chunk;
 mod gunzip;
 mod json;
+mod name;
 mod omit;
 pub(crate) mod protobuf;
 mod wire;

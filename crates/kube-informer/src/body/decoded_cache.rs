@@ -23,7 +23,6 @@ use super::{Decoded, Raw};
 #[derive(Debug)]
 pub(crate) struct DecodedCache {
     limit: usize,
-    main_limit: usize,
     /// Bytes admitted so far: the clock of the cache.
     admitted: AtomicU64,
     queues: Mutex<Queues>,
@@ -72,7 +71,6 @@ impl DecodedCache {
         let probation = limit.min(PROBATION_BYTES);
         Self {
             limit,
-            main_limit: limit - probation,
             admitted: AtomicU64::new(0),
             queues: Mutex::new(Queues {
                 probation: FifoQueue::new(probation),
@@ -94,12 +92,12 @@ impl DecodedCache {
     /// Records a body that is now stored in its object, and evicts others if the limit is exceeded.
     /// `before`: when the same object was admitted last.
     pub(crate) fn admit(&self, raw: &Arc<Raw>, bytes: usize, before: Option<AdmissionTime>, now: AdmissionTime) {
-        let is_again = before.is_some_and(|before| now.kilobytes_since(before) <= self.main_limit >> 10);
         // Keeps the visited objects alive until the lock is released: these may be their last
         // handles.
         let mut evicted = Vec::new();
         {
             let Queues { probation, main } = &mut *self.queues.lock();
+            let is_again = before.is_some_and(|before| now.kilobytes_since(before) <= main.limit >> 10);
             let entry = CacheEntry { raw: Arc::downgrade(raw), bytes };
             match is_again {
                 true if main.fits(bytes) => main.push(entry),

@@ -66,7 +66,7 @@ impl Raw {
             state.plain(&self.meta)
         };
         match Wire::of(&plain) {
-            Wire::Json | Wire::Auto => Bytes::copy_from_slice(&plain),
+            Wire::Json => Bytes::copy_from_slice(&plain),
             Wire::Protobuf => protobuf::to_json(&plain).unwrap_or_else(|_| self.meta.to_json()).into(),
         }
     }
@@ -129,12 +129,12 @@ impl Raw {
 
     /// Caches a decoded body, if it fits.
     pub(crate) fn cache_decoded(self: &Arc<Self>, decoded: &Arc<Decoded>, bytes: usize) {
-        let mut state = self.state.write();
-        let store = Arc::clone(state.context.store());
+        let store = Arc::clone(self.state.read().context.store());
         if store.keep() == Keep::Decoded || !store.decoded_cache().fits(bytes) {
             // The body has them already, or never does.
             return;
         }
+        let mut state = self.state.write();
         match &state.decoded {
             Some(held) if !Arc::ptr_eq(held, decoded) => return,
             Some(_) => {}

@@ -22,6 +22,13 @@ const MAX_BODY: usize = 16 << 20;
 /// How long one discovery request may take.
 const TIME_LIMIT: Duration = Duration::from_secs(60);
 
+/// How long the request of the server's version may take. Short, because lists and watches wait for
+/// it.
+const RELEASE_TIME_LIMIT: Duration = Duration::from_secs(5);
+
+/// The maximum size of the server's version: several times that of any server's.
+const MAX_RELEASE: usize = 64 << 10;
+
 /// Prefers aggregated discovery (all groups in one document), and falls back to the legacy
 /// documents.
 const ACCEPT_DISCOVERY: &str = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList,\
@@ -67,8 +74,21 @@ async fn of_version(client: &Client, group: &str, version: &str, path: &str) -> 
     }
 }
 
+/// The release of the server, as major and minor version, if it says so in time.
+pub(crate) async fn release(client: &Client) -> Option<(u32, u32)> {
+    let fetched = timeout(RELEASE_TIME_LIMIT, fetch(client, "/version", "application/json", MAX_RELEASE)).await;
+    release_of(&fetched.ok()?.ok()?)
+}
+
+/// The release in a response to `/version`. Providers append signs to the numbers.
+fn release_of(version: &[u8]) -> Option<(u32, u32)> {
+    let Release { major, minor } = parse(version)?;
+    let number = |text: &str| text.trim_end_matches(|letter: char| !letter.is_ascii_digit()).parse().ok();
+    Some((number(&major)?, number(&minor)?))
+}
+
 async fn get<T: DeserializeOwned>(client: &Client, path: &str) -> Result<T, ServerError> {
-    let fetched = timeout(TIME_LIMIT, fetch(client, path)).await;
+    let fetched = timeout(TIME_LIMIT, fetch(client, path, ACCEPT_DISCOVERY, MAX_BODY)).await;
     let body = fetched
         .unwrap_or(Err(Failure::TimedOut { after: TIME_LIMIT }))
         .map_err(|failure| ServerError::new(Operation::Discover, "resources", failure))?;
@@ -82,17 +102,17 @@ fn parse<T: DeserializeOwned>(body: &[u8]) -> Option<T> {
     serde_json::from_slice(body).ok()
 }
 
-async fn fetch(client: &Client, path: &str) -> Result<Bytes, Failure> {
+async fn fetch(client: &Client, path: &str, accept: &str, limit: usize) -> Result<Bytes, Failure> {
     let request = Request::get(path)
-        .header(ACCEPT, ACCEPT_DISCOVERY)
+        .header(ACCEPT, accept)
         .header(ACCEPT_ENCODING, "identity")
         .body(kube::client::Body::empty())
         .map_err(|error| Failure::Request(error.to_string().into()))?;
     let response = client.send(request).await.map_err(|error| Failure::of_kube(&error))?;
     let (parts, body) = response.into_parts();
-    let body = Limited::new(body, MAX_BODY).collect().await;
+    let body = Limited::new(body, limit).collect().await;
     let body = body.map_err(|error| match error.downcast_ref::<LengthLimitError>() {
-        Some(_) => Failure::TooLong { limit: MAX_BODY },
+        Some(_) => Failure::TooLong { limit },
         None => Failure::of_body(error.as_ref()),
     })?;
     let body = body.to_bytes();
@@ -101,6 +121,12 @@ async fn fetch(client: &Client, path: &str) -> Result<Bytes, Failure> {
     }
     let prefix = &body[..body.len().min(answer::MAX_FAILURE_SIZE)];
     Err(answer::failure(parts.status, &parts.headers, prefix, Timestamp::now()))
+}
+
+#[derive(Deserialize)]
+struct Release {
+    major: String,
+    minor: String,
 }
 
 #[derive(Deserialize)]

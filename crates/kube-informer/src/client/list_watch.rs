@@ -11,6 +11,7 @@ pub use self::body::{Body, Frame};
 pub use self::compression::Compression;
 pub use self::connect::{client, client_with_retries};
 pub use self::query::{Bookmarks, Detail, ListQuery, ListVersion, Parameters, WatchQuery, WatchStart};
+pub use self::requested_wire::RequestedWire;
 
 use super::ServerError;
 
@@ -21,6 +22,7 @@ mod connect;
 mod followed;
 mod query;
 mod representation;
+mod requested_wire;
 mod response;
 mod server_name;
 

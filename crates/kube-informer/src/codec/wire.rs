@@ -2,7 +2,9 @@
 
 use super::protobuf;
 
-/// The format in which objects are requested from the server and stored.
+/// The format of objects, as the server sends them and the cache stores them.
+///
+/// [`RequestedWire`](crate::client::RequestedWire) says which one is requested.
 ///
 /// ```
 /// # kube_embedded::doctest([], async |server| {
@@ -34,17 +36,8 @@ pub enum Wire {
     /// JSON, which every kind supports.
     #[default]
     Json,
-    /// Protobuf where the kind and the server support it, which is smaller and faster to read; JSON
-    /// otherwise.
+    /// Protobuf, of built-in kinds; smaller and faster to read.
     Protobuf,
-    /// [`Protobuf`](Self::Protobuf) if the server is not newer than the table of this crate, so
-    /// that no field is lost; JSON otherwise.
-    ///
-    /// The version of the server is requested before each list, which is one more small request for
-    /// an informer of a built-in kind; if that fails, JSON is used.
-    /// [`Health::wire`](crate::Health::wire) is what was chosen. As the format of bytes that are
-    /// there, it is the same as JSON.
-    Auto,
 }
 
 impl Wire {

@@ -13,8 +13,7 @@ use super::settings::{InformerSettings, OnWatchError};
 use super::{Informer, InvalidSetting};
 use crate::body::{Arrival, BodyEncoder, BodyEncoderSettings, Keep, Raw};
 use crate::body::{Obj, Untyped};
-use crate::client::{ApiListWatch, ListWatch, ScopedResource};
-use crate::codec::Wire;
+use crate::client::{ApiListWatch, ListWatch, RequestedWire, ScopedResource};
 use crate::object::DecodeError;
 use crate::object::Object;
 use crate::pipeline::InformerName;
@@ -263,7 +262,7 @@ impl<K: Object> InformerBuilder<K> {
                 if let Some(fields) = &settings.fields {
                     source = Box::new(source.fields(fields));
                 }
-                if settings.wire != Wire::default() {
+                if settings.wire != RequestedWire::default() {
                     source = Box::new(source.wire(settings.wire));
                 }
                 SourceOf::Client(source)

@@ -9,8 +9,8 @@ use serde_json::Value;
 pub(crate) use self::scope_text::ScopeText;
 use super::InvalidSetting;
 use crate::body::{Keep, Obj, Untyped};
-use crate::client::ServerError;
-use crate::codec::{FieldCutter, Wire};
+use crate::client::{RequestedWire, ServerError};
+use crate::codec::FieldCutter;
 use crate::object::{FieldPath, FieldSelector, ParseError, Selector};
 use crate::pipeline::Discipline;
 use crate::pipeline::metrics::Metrics;
@@ -73,7 +73,7 @@ pub struct InformerSettings<K> {
     pub(crate) labels: Option<Selector>,
     pub(crate) fields: Option<FieldSelector>,
     pub(super) resync: Option<Duration>,
-    pub(super) wire: Wire,
+    pub(super) wire: RequestedWire,
     pub(super) keep: Keep,
     pub(super) drop_fields: Vec<FieldPath>,
     pub(super) decode_managed_fields: bool,
@@ -103,7 +103,7 @@ impl<K> Default for InformerSettings<K> {
             labels: None,
             fields: None,
             resync: None,
-            wire: Wire::default(),
+            wire: RequestedWire::default(),
             keep: Keep::default(),
             drop_fields: Vec::new(),
             decode_managed_fields: false,
@@ -130,9 +130,28 @@ impl<K> InformerSettings<K> {
 
     /// Converts the settings for another type of the same objects.
     pub(crate) fn cast<V>(self) -> InformerSettings<V> {
-        let Self { scopes, labels, fields, resync, wire, keep, drop_fields, keep_if, transform, .. } = self;
-        let Self { on_watch_error, when_refused, discipline, reflector, metrics, name, seed, .. } = self;
-        let Self { decode_managed_fields, shutdown_grace, invalid, .. } = self;
+        let Self {
+            scopes,
+            labels,
+            fields,
+            resync,
+            wire,
+            keep,
+            drop_fields,
+            decode_managed_fields,
+            keep_if,
+            transform,
+            on_watch_error,
+            when_refused,
+            discipline,
+            reflector,
+            metrics,
+            name,
+            seed,
+            shutdown_grace,
+            invalid,
+            kind: _,
+        } = self;
         InformerSettings {
             scopes,
             labels,

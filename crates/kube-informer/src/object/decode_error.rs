@@ -55,8 +55,10 @@ impl DecodeError {
         let cause = match error.fault {
             JsonFault::Broken(Broken::Short) => Cause::Truncated,
             JsonFault::Broken(_) => Cause::Syntax { at: error.at },
-            JsonFault::Missing(field) => path(Some(field)).map_or(Cause::Shape { path: None }, Cause::missing),
-            JsonFault::Unknown => path(None).map_or(Cause::Shape { path: None }, Cause::unknown),
+            JsonFault::Missing(field) => {
+                path(Some(field)).map_or(Cause::Shape { path: None }, |path| Cause::Missing { path })
+            }
+            JsonFault::Unknown => path(None).map_or(Cause::Shape { path: None }, |path| Cause::Unknown { path }),
             JsonFault::Shape | JsonFault::NotOmitted => Cause::Shape { path: path(None) },
         };
         Self(Arc::new(Inner { target: type_name::<K>(), cause }))
@@ -90,16 +92,6 @@ impl DecodeError {
     #[must_use]
     pub fn target(&self) -> &'static str {
         self.0.target
-    }
-}
-
-impl Cause {
-    fn missing(path: FieldPath) -> Self {
-        Self::Missing { path }
-    }
-
-    fn unknown(path: FieldPath) -> Self {
-        Self::Unknown { path }
     }
 }
 

@@ -9,7 +9,7 @@ use kube::core::ApiResource;
 use serde::de::DeserializeOwned;
 
 use super::is_built_in_cluster_scoped;
-use super::{DecodeError, FieldPath, Step};
+use super::{DecodeError, FieldPath};
 use crate::codec::{Broken, FieldCutter, JsonFault, Omit, Wire, decode_json, protobuf};
 
 /// A type that bodies can be decoded into: anything that serde can deserialize. Implemented for all
@@ -112,17 +112,15 @@ impl<'a> Encoded<'a> {
     /// Recognizes the encoding of an object.
     pub(crate) fn of(object: &'a [u8]) -> Self {
         match Wire::of(object) {
-            Wire::Json | Wire::Auto => Self::Json(object),
+            Wire::Json => Self::Json(object),
             Wire::Protobuf => Self::Protobuf(object),
         }
     }
 
     /// The bytes without `metadata.managedFields`.
     fn cut_managed_fields(self) -> Result<Bytes, Broken> {
-        static CUTTER: LazyLock<FieldCutter> = LazyLock::new(|| {
-            let steps = ["metadata", "managedFields"].map(|name| Step::Field(name.into()));
-            FieldCutter::new(FieldPath::of_steps(steps.into()))
-        });
+        static CUTTER: LazyLock<FieldCutter> =
+            LazyLock::new(|| FieldCutter::new("metadata.managedFields".parse::<FieldPath>()));
         let (Self::Json(object) | Self::Protobuf(object)) = self;
         CUTTER.cut(&Bytes::copy_from_slice(object))
     }

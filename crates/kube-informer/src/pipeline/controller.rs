@@ -369,7 +369,7 @@ impl Controller {
         let statuses = self.shared.statuses();
         let figures = Figures {
             objects: state.len(),
-            bytes: state.iter().map(|entry| entry.object().weight()).sum(),
+            bytes: state.iter().map(|entry| entry.raw.weight()).sum(),
             decodes: self.maintenance.decodes(),
             deltas: self.totals.deltas,
             events: self.totals.events,

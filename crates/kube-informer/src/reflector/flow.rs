@@ -51,7 +51,7 @@ enum Splitter {
 impl Splitter {
     fn new(wire: Wire) -> Self {
         match wire {
-            Wire::Json | Wire::Auto => Self::Json(ListSplitter::new(MAX_OBJECT_SIZE)),
+            Wire::Json => Self::Json(ListSplitter::new(MAX_OBJECT_SIZE)),
             Wire::Protobuf => Self::Protobuf(ProtobufList::new(MAX_OBJECT_SIZE)),
         }
     }
@@ -143,7 +143,7 @@ impl Flow {
 
     fn frame(&self, frame: &Bytes, wire: Wire, source: ObjectSource, intake: &mut dyn Intake) -> Input {
         let frame = match wire {
-            Wire::Json | Wire::Auto => WatchFrame::read(frame),
+            Wire::Json => WatchFrame::read(frame),
             Wire::Protobuf => WatchFrame::read_protobuf(frame),
         };
         match frame {

@@ -53,7 +53,8 @@ pub struct ReflectorSettings {
     pub max_list_bytes: u64,
     /// How many bytes of objects watches may add to the cache, as it keeps them, beyond those of
     /// the last complete list. A watch that adds more ends with an error, and everything is listed
-    /// again after backoff, so that `max_list_bytes` applies to what there is.
+    /// again after backoff, so that `max_list_bytes` applies to what there is. Measured each time that
+    /// half of this was delivered, so that at most one and a half times as much is added.
     pub max_watch_bytes: u64,
     /// After how long without a byte a watch is probed for the first time.
     pub quiet_after: Duration,

@@ -100,7 +100,7 @@ impl Reader {
     /// The approximate size of the objects in this scope, in bytes. Takes time for each of them.
     pub(crate) fn bytes_in(&self, scope: &WatchScope) -> u64 {
         let state = self.snapshot();
-        let weight = |entry: &StoreEntry| entry.object().weight() as u64;
+        let weight = |entry: &StoreEntry| entry.raw.weight() as u64;
         match scope {
             WatchScope::Everything => state.iter().map(weight).sum(),
             WatchScope::Namespace(namespace) => state.namespace(namespace).map(weight).sum(),

@@ -10,6 +10,7 @@ use k8s_openapi::api::core::v1::Pod;
 use kube::core::{DynamicObject, PartialObjectMeta};
 use kube_embedded::generate::Generator;
 use kube_informer::body::{Arrival, BodyEncoder, BodyEncoderSettings};
+use kube_informer::codec::Envelope;
 use kube_informer::object::Encoded;
 use kube_informer::{DecodeError, Keep, MetadataOnly, Obj, Object, Untyped};
 use proptest::prelude::*;
@@ -149,6 +150,102 @@ fn every_sort_of_type_is_decoded_as_serde_json_does() {
     same_as_serde_json::<Variant>(r#"{"With":{"a":"b"}}"#);
     same_as_serde_json::<Box<RawValue>>(r#" {"a": 1}"#);
     same_as_serde_json::<String>(r#""\u0061b""#);
+}
+
+#[test]
+fn keys_that_are_numbers_are_decoded_as_serde_json_does() {
+    fn keys<K: Debug + DeserializeOwned + Ord + Send + Sync + 'static>(keys: &[&str]) {
+        for key in keys {
+            same_as_serde_json::<BTreeMap<K, u8>>(&format!(r#"{{"{key}":1}}"#));
+        }
+    }
+    /// Compares as text, for keys that have no order.
+    #[derive(Debug)]
+    struct AsText<K>(K);
+    impl<'de, K: Deserialize<'de>> Deserialize<'de> for AsText<K> {
+        fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+            K::deserialize(deserializer).map(Self)
+        }
+    }
+    impl<K: Debug> PartialEq for AsText<K> {
+        fn eq(&self, other: &Self) -> bool {
+            self.cmp(other).is_eq()
+        }
+    }
+    impl<K: Debug> Eq for AsText<K> {}
+    impl<K: Debug> PartialOrd for AsText<K> {
+        fn partial_cmp(&self, other: &Self) -> Option<std::cmp::Ordering> {
+            Some(self.cmp(other))
+        }
+    }
+    impl<K: Debug> Ord for AsText<K> {
+        fn cmp(&self, other: &Self) -> std::cmp::Ordering {
+            format!("{self:?}").cmp(&format!("{other:?}"))
+        }
+    }
+    let numbers = [
+        "0",
+        "-0",
+        "7",
+        "-7",
+        "+7",
+        "07",
+        "00",
+        "-07",
+        " 7",
+        "7 ",
+        "7\\n",
+        "",
+        "-",
+        "--7",
+        "7.0",
+        "7.5",
+        ".5",
+        "5.",
+        "7e2",
+        "7E-2",
+        "7e",
+        "1e400",
+        "inf",
+        "NaN",
+        "0x7",
+        "1_000",
+        "127",
+        "128",
+        "255",
+        "256",
+        "-129",
+        "65536",
+        "4294967296",
+        "18446744073709551616",
+        "-9223372036854775809",
+        "340282366920938463463374607431768211456",
+    ];
+    keys::<i8>(&numbers);
+    keys::<i32>(&numbers);
+    keys::<i64>(&numbers);
+    keys::<i128>(&numbers);
+    keys::<u8>(&numbers);
+    keys::<u64>(&numbers);
+    keys::<u128>(&numbers);
+    keys::<AsText<f32>>(&numbers);
+    keys::<AsText<f64>>(&numbers);
+    keys::<bool>(&["true", "false", " true", "True", "1", ""]);
+    keys::<Option<String>>(&["a", ""]);
+}
+
+#[test]
+fn keys_of_maps_in_protobuf_are_decoded_as_those_in_json() {
+    #[derive(Debug, PartialEq, Deserialize)]
+    struct Ports {
+        data: BTreeMap<u16, String>,
+    }
+    let map = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a"}, "data": {"80": "http"}});
+    let json = Obj::<Ports>::from_json(map.to_string()).unwrap();
+    let raw = b"\x0a\x03\x0a\x01a\x12\x0a\x0a\x0280\x12\x04http";
+    let protobuf = Envelope { api_version: b"v1", kind: b"ConfigMap", raw }.close();
+    let decoded = Ports::decode(Encoded::Protobuf(&protobuf)).unwrap();
+    assert_eq!(decoded, *json.get().unwrap());
 }
 
 #[test]

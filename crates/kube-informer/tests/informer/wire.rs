@@ -13,6 +13,7 @@ use k8s_openapi::api::core::v1::ConfigMap;
 use kube::Client;
 use kube::core::{ApiResource, DynamicObject};
 use kube_embedded::Server;
+use kube_informer::client::RequestedWire;
 use kube_informer::reflector::{ReflectorSettings, Streaming};
 use kube_informer::store::Verdict;
 use kube_informer::{Informer, Keep, Kind as _, MetadataOnly, Object, Wire};
@@ -78,19 +79,29 @@ fn caches_over_both_wires_are_the_same_all_along() {
     });
 }
 
-/// A client of a server that says it is of this minor version, or refuses to.
-fn client_of_release(server: &Server, minor: Option<&'static str>) -> Client {
-    let inner = server.service();
+/// The version of a server: its minor version, refused, or never answered.
+#[derive(Debug, Clone, Copy)]
+enum Release {
+    Minor(&'static str),
+    Refused,
+    Silent,
+}
+
+/// A client of a server whose version is what the cell contains at the time of the request.
+fn client_of_release(server: &Server, release: &Arc<Mutex<Release>>) -> Client {
+    let (inner, release) = (server.service(), Arc::clone(release));
     let service = tower::service_fn(move |request: Request<kube::client::Body>| {
-        let inner = inner.clone();
+        let (inner, release) = (inner.clone(), *release.lock().unwrap());
         async move {
             if request.uri().path() != "/version" {
                 return inner.oneshot(request).await.map(|response| response.map(Either::Left));
             }
-            let version = minor.map(|minor| json!({"major": "1", "minor": minor}).to_string());
-            let status = if version.is_some() { 200 } else { 403 };
-            let body = Either::Right(Full::<Bytes>::from(version.unwrap_or_default()));
-            Ok(http::Response::builder().status(status).body(body).unwrap())
+            let (status, body) = match release {
+                Release::Minor(minor) => (200, json!({"major": "1", "minor": minor}).to_string()),
+                Release::Refused => (403, String::new()),
+                Release::Silent => std::future::pending().await,
+            };
+            Ok(http::Response::builder().status(status).body(Either::Right(Full::<Bytes>::from(body))).unwrap())
         }
     });
     Client::new(service, "default")
@@ -101,36 +112,60 @@ async fn the_wire_that_chooses_itself_is_protobuf_where_no_field_is_lost() {
     let server = server().await;
     put(&server, "default", "m", "1");
     let releases = [
-        (Some("31"), Wire::Protobuf),
-        (Some("37"), Wire::Protobuf),
-        (Some("37+"), Wire::Protobuf),
-        (Some("38"), Wire::Json),
-        (Some("110"), Wire::Json),
-        (Some("next"), Wire::Json),
-        (None, Wire::Json),
+        (Release::Minor("31"), Wire::Protobuf),
+        (Release::Minor("37"), Wire::Protobuf),
+        (Release::Minor("37+"), Wire::Protobuf),
+        (Release::Minor("38"), Wire::Json),
+        (Release::Minor("110"), Wire::Json),
+        (Release::Minor("next"), Wire::Json),
+        (Release::Refused, Wire::Json),
+        (Release::Silent, Wire::Json),
     ];
-    for (minor, chosen) in releases {
+    for (release, chosen) in releases {
         for streaming in [Streaming::Preferred, Streaming::Never] {
             let settings = ReflectorSettings { streaming, ..ReflectorSettings::default() };
-            let builder = Informer::<ConfigMap>::builder(client_of_release(&server, minor)).wire(Wire::Auto);
+            let release = Arc::new(Mutex::new(release));
+            let builder =
+                Informer::<ConfigMap>::builder(client_of_release(&server, &release)).wire(RequestedWire::Auto);
             let maps = builder.reflector(settings).build();
             assert_eq!(maps.health().wire, None);
             maps.start();
             maps.synced().await.unwrap();
-            assert_eq!(maps.health().wire, Some(chosen), "{minor:?}");
+            assert_eq!(maps.health().wire, Some(chosen), "{release:?}");
             let last = put(&server, "default", "m", "2");
             maps.wait_for(last).await.unwrap();
-            assert_eq!(maps.health().wire, Some(chosen), "{minor:?}");
+            assert_eq!(maps.health().wire, Some(chosen), "{release:?}");
         }
     }
     // No request decides about a kind that has no protobuf.
     let (client, seen) = client(&server);
     let resource = ApiResource { kind: "Unheard".to_owned(), ..ConfigMap::resource() };
-    let maps = Informer::<DynamicObject>::builder_for(client, resource).wire(Wire::Auto).start();
+    let maps = Informer::<DynamicObject>::builder_for(client, resource).wire(RequestedWire::Auto).start();
     maps.synced().await.unwrap();
     assert_eq!(maps.health().wire, Some(Wire::Json));
     assert!(server.requests().iter().all(|request| request.path != "/version"));
     assert!(!seen.lock().unwrap().is_empty());
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_wire_is_chosen_again_for_each_watch_because_the_server_may_have_been_upgraded() {
+    let server = server().await;
+    put(&server, "default", "m", "1");
+    let release = Arc::new(Mutex::new(Release::Minor("37")));
+    let client = client_of_release(&server, &release);
+    let maps = Informer::<ConfigMap>::builder(client).wire(RequestedWire::Auto).start();
+    maps.synced().await.unwrap();
+    assert_eq!(maps.health().wire, Some(Wire::Protobuf));
+    *release.lock().unwrap() = Release::Minor("38");
+    let mut health = maps.watch_health();
+    // The next watch begins after at most ten minutes, and no list is due.
+    health.wait_for(|health| health.wire == Some(Wire::Json)).await.unwrap();
+    maps.wait_for(put(&server, "default", "m", "2")).await.unwrap();
+    let map = maps.lister().get(&key("default", "m")).unwrap();
+    assert_eq!(map.value_at("data.value").unwrap().as_deref(), Some("2"));
+    let requests = server.requests();
+    let lists = requests.iter().filter(|request| request.query.contains("sendInitialEvents=true")).count();
+    assert_eq!(lists, 1, "nothing was listed again");
 }
 
 #[tokio::test(start_paused = true)]

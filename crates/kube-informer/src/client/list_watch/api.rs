@@ -10,7 +10,6 @@ use http::{Request, Response};
 use jiff::Timestamp;
 use kube::Client;
 use kube::core::ApiResource;
-use serde::Deserialize;
 
 use super::ListWatch;
 use super::body::Body;
@@ -18,10 +17,11 @@ use super::compression::Compression;
 use super::followed::{Followed, Purpose};
 use super::query::{Detail, ListQuery, Parameters, WatchQuery, WatchStart};
 use super::representation::{PROTOBUF_OR_JSON, Representation};
+use super::requested_wire::RequestedWire;
 use super::response::{Encoding, Reading, content_wire, read_prefix, was_decompressed};
 use super::server_name::ServerName;
 use crate::client::server_error::answer;
-use crate::client::{Failure, Operation, ScopedResource, ServerError};
+use crate::client::{Failure, Operation, ScopedResource, ServerError, discovery};
 use crate::codec::Wire;
 use crate::codec::protobuf::{RELEASE, Table};
 use crate::object::{FieldSelector, Kind, ObjectKey, ParseError, check_namespace, check_segment};
@@ -53,8 +53,8 @@ pub struct ApiListWatch {
     selectors: Parameters,
     metadata_only: bool,
     compression: Compression,
-    wire: Wire,
-    /// Whether `Wire::Auto` means protobuf, as found before the last list.
+    wire: RequestedWire,
+    /// Whether `RequestedWire::Auto` means protobuf, as found before the last list or watch.
     auto_is_protobuf: Arc<AtomicBool>,
     tweak: Option<Tweak>,
     /// A middleware decompresses responses, possibly incorrectly for watches.
@@ -82,7 +82,7 @@ impl ApiListWatch {
             selectors: Parameters::default(),
             metadata_only: false,
             compression: Compression::default(),
-            wire: Wire::default(),
+            wire: RequestedWire::default(),
             auto_is_protobuf: Arc::default(),
             tweak: None,
             decompressed_below: Arc::default(),
@@ -197,8 +197,8 @@ impl ApiListWatch {
     /// Sets the wire format to request. Kinds without a known protobuf schema are requested as
     /// JSON.
     #[must_use]
-    pub fn wire(mut self, wire: Wire) -> Self {
-        self.wire = wire;
+    pub fn wire(mut self, wire: impl Into<RequestedWire>) -> Self {
+        self.wire = wire.into();
         self
     }
 
@@ -323,9 +323,9 @@ impl ApiListWatch {
 
     fn representation(&self) -> Representation {
         let is_protobuf = match self.wire {
-            Wire::Json => false,
-            Wire::Protobuf => self.may_be_protobuf(),
-            Wire::Auto => self.may_be_protobuf() && self.auto_is_protobuf.load(Ordering::Relaxed),
+            RequestedWire::Json => false,
+            RequestedWire::Protobuf => self.may_be_protobuf(),
+            RequestedWire::Auto => self.may_be_protobuf() && self.auto_is_protobuf.load(Ordering::Relaxed),
         };
         let wire = if is_protobuf { Wire::Protobuf } else { Wire::Json };
         if self.metadata_only { Representation::Metadata(wire) } else { Representation::Objects(wire) }
@@ -336,25 +336,13 @@ impl ApiListWatch {
         self.metadata_only || Table::get().of_kind(&self.resource.api_version, &self.resource.kind).is_some()
     }
 
-    /// Decides what `Wire::Auto` means for a list and for the watches after it.
+    /// Decides what `RequestedWire::Auto` means for the next list or watch. The server may have been
+    /// upgraded since the last one.
     async fn choose_wire(&self) {
-        if self.wire == Wire::Auto && self.may_be_protobuf() {
-            let is_known = self.server_release().await.is_some_and(|release| release <= RELEASE);
+        if self.wire == RequestedWire::Auto && self.may_be_protobuf() {
+            let is_known = discovery::release(&self.client).await.is_some_and(|release| release <= RELEASE);
             self.auto_is_protobuf.store(is_known, Ordering::Relaxed);
         }
-    }
-
-    /// The release of the server, as major and minor version, if it says so.
-    async fn server_release(&self) -> Option<(u32, u32)> {
-        let request = Request::get("/version")
-            .header(ACCEPT, "application/json")
-            .header(ACCEPT_ENCODING, "identity")
-            .extension(self.server.clone())
-            .body(kube::client::Body::empty())
-            .ok()?;
-        let (parts, body) = self.client.send(request).await.ok()?.into_parts();
-        let mut body = self.decompressed(Operation::List, body, Encoding::Identity);
-        parts.status.is_success().then_some(release_of(&read_prefix(&mut body).await)?)
     }
 
     fn selected(&self, mut parameters: Parameters) -> Parameters {
@@ -419,7 +407,7 @@ impl ApiListWatch {
             (Detail::Metadata, Representation::Objects(_)) => {
                 (Operation::Probe, "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1,application/json")
             }
-            (_, Representation::Metadata(Wire::Json | Wire::Auto)) => {
+            (_, Representation::Metadata(Wire::Json)) => {
                 (Operation::List, "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1")
             }
             (_, Representation::Metadata(Wire::Protobuf)) => (
@@ -427,7 +415,7 @@ impl ApiListWatch {
                 "application/vnd.kubernetes.protobuf;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1,\
                  application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1;q=0.9",
             ),
-            (_, Representation::Objects(Wire::Json | Wire::Auto)) => (Operation::List, "application/json"),
+            (_, Representation::Objects(Wire::Json)) => (Operation::List, "application/json"),
             (_, Representation::Objects(Wire::Protobuf)) => (Operation::List, PROTOBUF_OR_JSON),
         };
         let mut parameters = self.selected(query.parameters());
@@ -442,18 +430,14 @@ impl ApiListWatch {
     }
 
     async fn watch_here(&self, query: WatchQuery) -> Result<Body, ServerError> {
-        if matches!(query.start, WatchStart::Everything { .. }) {
-            self.choose_wire().await;
-        }
+        self.choose_wire().await;
         let accept = match self.representation() {
-            Representation::Metadata(Wire::Json | Wire::Auto) => {
-                "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1"
-            }
+            Representation::Metadata(Wire::Json) => "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1",
             Representation::Metadata(Wire::Protobuf) => {
                 "application/vnd.kubernetes.protobuf;as=PartialObjectMetadata;g=meta.k8s.io;v=v1,\
                  application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1;q=0.9"
             }
-            Representation::Objects(Wire::Json | Wire::Auto) => "application/json",
+            Representation::Objects(Wire::Json) => "application/json",
             Representation::Objects(Wire::Protobuf) => PROTOBUF_OR_JSON,
         };
         let operation = match query.start {
@@ -473,16 +457,4 @@ impl fmt::Debug for ApiListWatch {
             .field("metadata_only", &self.metadata_only)
             .finish_non_exhaustive()
     }
-}
-
-/// The release in the response to a request of `/version`. Providers append signs to the numbers.
-fn release_of(version: &[u8]) -> Option<(u32, u32)> {
-    #[derive(Deserialize)]
-    struct Release {
-        major: String,
-        minor: String,
-    }
-    let Release { major, minor } = serde_json::from_slice(version).ok()?;
-    let number = |text: &str| text.trim_end_matches(|letter: char| !letter.is_ascii_digit()).parse().ok();
-    Some((number(&major)?, number(&minor)?))
 }

@@ -235,7 +235,7 @@ impl fmt::Display for Failure {
             }
             Self::WatchTooLarge { limit } => write!(
                 f,
-                "since the last list, watches have added up to {limit} bytes of objects \
+                "since the last list, watches have added more than {limit} bytes of objects \
                  (ReflectorSettings::max_watch_bytes)"
             ),
             Self::ListTooSlow { after } => {

@@ -5,10 +5,11 @@ use std::borrow::Cow;
 use std::fmt;
 
 use serde::de::value::CowStrDeserializer;
-use serde::de::{self, Deserialize, DeserializeSeed, Deserializer, IntoDeserializer, MapAccess, SeqAccess, Visitor};
+use serde::de::{self, Deserialize, DeserializeSeed, Deserializer, MapAccess, SeqAccess, Visitor};
 use serde::forward_to_deserialize_any;
 
 use super::cursor::{Broken, Cursor, Members, is_scalar};
+use crate::codec::name::Name;
 use crate::codec::omit::Omit;
 
 /// Maximum nesting depth of what is decoded, the same as in `serde_json`.
@@ -284,7 +285,7 @@ impl<'de> MapAccess<'de> for Fields<'_, 'de> {
                 continue;
             }
             self.nested.reader.omit = self.omit.within(&name);
-            return seed.deserialize(Name(name)).map(Some);
+            return seed.deserialize(Name::new(name)).map(Some);
         }
         Ok(None)
     }
@@ -398,59 +399,5 @@ impl<'de> Deserializer<'de> for &mut JsonReader<'de> {
 
     forward_to_deserialize_any! {
         i8 i16 i128 u8 u16 u32 u64 u128 f32 f64 unit unit_struct tuple tuple_struct identifier
-    }
-}
-
-/// Deserializer of a field name, or of a key of a map.
-struct Name<'de>(Cow<'de, str>);
-
-/// Implements the methods for keys that are numbers or booleans, which JSON writes as strings.
-macro_rules! parse_key {
-    ($($method:ident: $type:ty,)*) => {$(
-        fn $method<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, JsonFault> {
-            match self.0.parse::<$type>() {
-                Ok(key) => IntoDeserializer::<JsonFault>::into_deserializer(key).$method(visitor),
-                Err(_) => Err(JsonFault::Shape),
-            }
-        }
-    )*};
-}
-
-impl<'de> Deserializer<'de> for Name<'de> {
-    type Error = JsonFault;
-
-    #[inline]
-    fn deserialize_any<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, JsonFault> {
-        match self.0 {
-            Cow::Borrowed(name) => visitor.visit_borrowed_str(name),
-            Cow::Owned(name) => visitor.visit_string(name),
-        }
-    }
-
-    fn deserialize_option<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, JsonFault> {
-        visitor.visit_some(self)
-    }
-
-    fn deserialize_newtype_struct<V: Visitor<'de>>(self, _: &'static str, visitor: V) -> Result<V::Value, JsonFault> {
-        visitor.visit_newtype_struct(self)
-    }
-
-    fn deserialize_enum<V: Visitor<'de>>(
-        self,
-        _: &'static str,
-        _: &'static [&'static str],
-        visitor: V,
-    ) -> Result<V::Value, JsonFault> {
-        visitor.visit_enum(CowStrDeserializer::<JsonFault>::new(self.0))
-    }
-
-    parse_key! {
-        deserialize_bool: bool, deserialize_i8: i8, deserialize_i16: i16, deserialize_i32: i32, deserialize_i64: i64,
-        deserialize_i128: i128, deserialize_u8: u8, deserialize_u16: u16, deserialize_u32: u32, deserialize_u64: u64,
-        deserialize_u128: u128,
-    }
-
-    forward_to_deserialize_any! {
-        f32 f64 char str string bytes byte_buf unit unit_struct seq tuple tuple_struct map struct identifier ignored_any
     }
 }

@@ -60,7 +60,7 @@ pub enum Deleted<'a> {
 /// Scans an object for its metadata.
 pub fn scan(object: &[u8], extent: Extent) -> Result<ScannedObject<'_>, Broken> {
     match Wire::of(object) {
-        Wire::Json | Wire::Auto => scan_json(object, extent),
+        Wire::Json => scan_json(object, extent),
         Wire::Protobuf => protobuf::scan(object),
     }
 }
@@ -113,7 +113,7 @@ impl<'a> ScannedObject<'a> {
         take: impl FnMut(Text<'a>, Text<'a>) -> Result<(), Broken>,
     ) -> Result<(), Broken> {
         match self.wire {
-            Wire::Json | Wire::Auto => each_string(bytes, take),
+            Wire::Json => each_string(bytes, take),
             Wire::Protobuf => protobuf::each_string(bytes, take),
         }
     }
@@ -122,7 +122,7 @@ impl<'a> ScannedObject<'a> {
     pub(crate) fn each_owner(&self, take: impl FnMut(OwnerFound<'a>) -> Result<(), Broken>) -> Result<(), Broken> {
         match (self.owners, self.wire) {
             (None, _) => Ok(()),
-            (Some(owners), Wire::Json | Wire::Auto) => each_owner(owners, take),
+            (Some(owners), Wire::Json) => each_owner(owners, take),
             (Some(owners), Wire::Protobuf) => protobuf::each_owner(owners, take),
         }
     }

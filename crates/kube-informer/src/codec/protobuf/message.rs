@@ -9,9 +9,10 @@ use serde::forward_to_deserialize_any;
 use super::MAX_DEPTH;
 use super::envelope::Envelope;
 use super::table::{Field, MessageType, Repeats, Table, Type};
-use super::value::{Entries, FieldRun, List, Name, SingleValue};
+use super::value::{Entries, FieldRun, List, SingleValue};
 use super::wire::{Datum, Fields};
 use crate::codec::Broken;
+use crate::codec::name::Name;
 use crate::codec::omit::Omit;
 
 /// Why a message cannot be read. Contains none of its bytes.
@@ -184,7 +185,7 @@ impl<'de> MapAccess<'de> for Message<'de> {
 
     fn next_key_seed<K: DeserializeSeed<'de>>(&mut self, seed: K) -> Result<Option<K::Value>, Fault> {
         match self.advance()? {
-            Some(name) => seed.deserialize(Name(name)).map(Some),
+            Some(name) => seed.deserialize(Name::new(name)).map(Some),
             None => Ok(None),
         }
     }

@@ -3,9 +3,7 @@
 use std::borrow::Cow;
 
 use serde::de::value::{CowStrDeserializer, MapAccessDeserializer};
-use serde::de::{
-    DeserializeSeed, Deserializer, Error as _, IntoDeserializer, MapAccess, SeqAccess, Unexpected, Visitor,
-};
+use serde::de::{DeserializeSeed, Deserializer, Error as _, MapAccess, SeqAccess, Unexpected, Visitor};
 use serde::forward_to_deserialize_any;
 
 use super::message::{Fault, Message};
@@ -14,37 +12,8 @@ use super::timestamp::{Moment, Precision, duration};
 use super::wire::{Datum, Fields, bytes_of};
 use super::{MAX_DEPTH, base64};
 use crate::codec::Broken;
+use crate::codec::name::Name;
 use crate::codec::omit::Omit;
-
-/// Deserializer of a field name.
-pub(super) struct Name<'de>(pub(super) &'de str);
-
-impl<'de> Deserializer<'de> for Name<'de> {
-    type Error = Fault;
-
-    #[inline]
-    fn deserialize_any<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Fault> {
-        visitor.visit_borrowed_str(self.0)
-    }
-
-    fn deserialize_newtype_struct<V: Visitor<'de>>(self, _: &'static str, visitor: V) -> Result<V::Value, Fault> {
-        visitor.visit_newtype_struct(self)
-    }
-
-    fn deserialize_enum<V: Visitor<'de>>(
-        self,
-        _: &'static str,
-        _: &'static [&'static str],
-        visitor: V,
-    ) -> Result<V::Value, Fault> {
-        visitor.visit_enum(IntoDeserializer::<Fault>::into_deserializer(self.0))
-    }
-
-    forward_to_deserialize_any! {
-        bool i8 i16 i32 i64 i128 u8 u16 u32 u64 u128 f32 f64 char str string bytes byte_buf option unit unit_struct seq
-        tuple tuple_struct map struct identifier ignored_any
-    }
-}
 
 /// Deserializer of a single value.
 #[derive(Clone, Copy)]
@@ -344,10 +313,7 @@ impl<'de> MapAccess<'de> for Entries<'_, '_, 'de> {
             Type::Double => Datum::Fixed(0),
             _ => Datum::Bytes(&[]),
         }));
-        match std::str::from_utf8(key) {
-            Ok(key) => seed.deserialize(Name(key)).map(Some),
-            Err(_) => seed.deserialize(CowStrDeserializer::new(text(key))).map(Some),
-        }
+        seed.deserialize(Name::new(text(key))).map(Some)
     }
 
     fn next_value_seed<V: DeserializeSeed<'de>>(&mut self, seed: V) -> Result<V::Value, Fault> {

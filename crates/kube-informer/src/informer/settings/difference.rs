@@ -8,10 +8,30 @@ use super::InformerSettings;
 impl<K> InformerSettings<K> {
     /// Returns the first setting that differs: its name, its value in `self` and in `other`.
     pub(crate) fn difference(&self, other: &Self) -> Option<Difference> {
-        let Self { scopes, labels, fields, resync, wire, keep, drop_fields, keep_if, transform, .. } = self;
-        let Self { on_watch_error, when_refused, discipline, reflector, metrics, name, seed, shutdown_grace, .. } =
-            self;
-        let Self { decode_managed_fields, .. } = self;
+        // Without `..`, so that no setting is forgotten here.
+        let Self {
+            scopes,
+            labels,
+            fields,
+            resync,
+            wire,
+            keep,
+            drop_fields,
+            decode_managed_fields,
+            keep_if,
+            transform,
+            on_watch_error,
+            when_refused,
+            discipline,
+            reflector,
+            metrics,
+            name,
+            seed,
+            shutdown_grace,
+            // An error, not a setting.
+            invalid: _,
+            kind: _,
+        } = self;
         [
             differ("namespaces", scopes, &other.scopes),
             differ_if_set("labels", labels, &other.labels),

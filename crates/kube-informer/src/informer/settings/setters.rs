@@ -7,8 +7,7 @@ use serde_json::Value;
 
 use super::{InformerSettings, WhenRefused};
 use crate::body::{Keep, Obj};
-use crate::client::ServerError;
-use crate::codec::Wire;
+use crate::client::{RequestedWire, ServerError};
 use crate::informer::scopes;
 use crate::object::{FieldPath, FieldSelector, Object, ParseError, Selector};
 use crate::pipeline::Discipline;
@@ -139,12 +138,12 @@ setters! {
         self.resync = Some(period);
     }
 
-    /// Sets the wire format that is requested from the server: [`Wire::Auto`] for the fastest that
-    /// loses nothing, [`Wire::Json`] by default.
+    /// Sets the wire format that is requested from the server: [`RequestedWire::Auto`] for the
+    /// fastest that loses nothing, [`RequestedWire::Json`] by default.
     ///
     /// Has no effect on a custom source.
-    fn wire(self, wire: Wire) {
-        self.wire = wire;
+    fn wire(self, wire: impl Into<RequestedWire>) {
+        self.wire = wire.into();
     }
 
     /// Sets how the bodies of objects are stored. [`Keep::Compact`] by default.

@@ -50,7 +50,7 @@ impl DecodeAhead {
         // Weak: what is replaced meanwhile need not be decoded.
         let objects: Vec<Weak<Raw>> = {
             let state = store.state();
-            keys.iter().filter_map(|key| state.get(key)).map(|entry| Arc::downgrade(entry.object().raw())).collect()
+            keys.iter().filter_map(|key| state.get(key)).map(|entry| Arc::downgrade(&entry.raw)).collect()
         };
         if objects.is_empty() {
             return;

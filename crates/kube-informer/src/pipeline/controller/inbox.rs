@@ -85,6 +85,8 @@ impl DeltaSink for Slot {
         Ok(())
     }
 
+    /// Counts the queued deltas of all scopes: too much rather than too little, and never more than
+    /// the queue may hold.
     fn held_bytes(&self, scope: &WatchScope) -> Option<u64> {
         let (_, queued) = self.inbox.depth();
         Some(self.store.bytes_in(scope).saturating_add(queued as u64))

@@ -8,8 +8,8 @@ use crate::client::{Failure, Operation};
 /// How much the store has grown since the last complete list.
 ///
 /// What an object adds depends on what it replaces and on how it is encoded, which only the sink
-/// knows. Measuring it takes time for each object, so it is measured when the watch has delivered
-/// half of the limit.
+/// knows. Measuring it takes time for each object, so it is measured each time that the watch has
+/// delivered half of the limit: at most one and a half times the limit is added.
 #[derive(Debug, Default)]
 pub(super) struct Growth {
     /// The size of the last complete list.
@@ -46,7 +46,7 @@ impl Machine {
             return;
         };
         let limit = self.settings.max_watch_bytes;
-        if bytes.saturating_sub(listed) > limit / 2 && matches!(self.phase, MachinePhase::Watching(_)) {
+        if bytes.saturating_sub(listed) > limit && matches!(self.phase, MachinePhase::Watching(_)) {
             let error = self.error(Operation::Watch, Failure::WatchTooLarge { limit });
             self.report(&error, step);
             self.relist(RelistReason::Grown, error, step);

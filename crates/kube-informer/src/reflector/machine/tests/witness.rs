@@ -167,6 +167,17 @@ fn the_absence_of_a_deleted_object_does_not_verify_the_history() {
 }
 
 #[test]
+fn an_empty_cache_has_no_object_that_verifies_the_history() {
+    let mut bench = Bench::watching_from("10");
+    bench.bookmark("20", false);
+    bench.after(2.0).fail(cut());
+    assert_eq!(bench.step(Input::Opened(Lane::Main)), ["ask revision"]);
+    assert_eq!(bench.step(Input::Revision(Ok(server_at("30")))), [""; 0]);
+    assert_eq!(bench.bookmark("31", false), ["bookmark @31"]);
+    assert_eq!(bench.unverified_since(), Some(2.0), "a restored backup may have objects");
+}
+
+#[test]
 fn changes_after_a_failure_do_not_verify_what_was_before_it() {
     let mut bench = reconnected();
     answer(&mut bench, "30", Some(object("a", "28")));
