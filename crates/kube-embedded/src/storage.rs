@@ -263,6 +263,23 @@ impl Storage {
         }
     }
 
+    /// Lets new watches of a table start only from now on. Those that are open go on until
+    /// [`Storage::release`].
+    pub(crate) fn renew(&self, table: &TableId) {
+        let mut inner = self.inner.lock();
+        let revision = inner.revision;
+        if let Some(table) = inner.tables.get_mut(table) {
+            table.renew(revision);
+        }
+    }
+
+    /// Ends the watches of a table from before its oldest renewal that was not released yet.
+    pub(crate) fn release(&self, table: &TableId) {
+        if let Some(table) = self.inner.lock().tables.get_mut(table) {
+            table.release();
+        }
+    }
+
     /// Removes a table; its watches end.
     pub(crate) fn close(&self, table: &TableId) {
         let closed = self.inner.lock().tables.remove(table);

@@ -101,14 +101,24 @@ fn settle(cluster: &Cluster, key: &Key) {
     }
 }
 
-/// Serves the kind of a definition in its current state.
+/// Serves the kind of a definition in its current state. If its spec has changed, the watches of the
+/// kind end, of all versions.
 fn serve(cluster: &Cluster, key: &Key) {
-    let served = cluster.change_registry(|registry| {
+    let mut changed = None;
+    let served: Result<(), Vec<Cause>> = cluster.change_registry(|registry| {
         // Read under the registry's lock, so that of two concurrent changes the later one is
         // served.
         let crd = cluster.storage.get(&table(), key).map(|crd| crd.to_value());
-        crd.map_or_else(|| Ok(registry.clone()), |crd| registry.with_crd(&crd))
+        let Some(crd) = crd else { return Ok(registry.clone()) };
+        let next = registry.with_crd(&crd)?;
+        if let (Some(before), Some(now)) = (registry.definition(key.name()), next.definition(key.name())) {
+            changed = (!now.is_same_as(before)).then(|| now.stored.storage.clone());
+        }
+        Ok(next)
     });
+    if let Some(table) = changed {
+        cluster.custom_tables.renew(cluster, &table);
+    }
     debug_assert!(served.is_ok(), "a definition is checked before it is stored");
 }
 

@@ -23,6 +23,8 @@ const MOST_SELECTABLE_FIELDS: usize = 8;
 pub(crate) struct Definition {
     /// `plural.group`
     pub(crate) name: String,
+    /// Counts the changes of the spec.
+    generation: i64,
     /// One per served version, in the order of the definition.
     pub(crate) served: Vec<Arc<Kind>>,
     /// The kind of the storage version, served or not.
@@ -49,7 +51,13 @@ impl Definition {
             return Err(vec![exactly_one_storage_version(&crd["spec"]["versions"])]);
         };
         let served = kinds.into_iter().filter_map(|(served, _, kind)| served.then_some(kind)).collect();
-        Ok(Definition { name: text(&crd["metadata"], "name").to_owned(), served, stored })
+        let generation = crd["metadata"]["generation"].as_i64().unwrap_or(0);
+        Ok(Definition { name: text(&crd["metadata"], "name").to_owned(), generation, served, stored })
+    }
+
+    /// Whether another state of the definition has the same spec.
+    pub(crate) fn is_same_as(&self, other: &Definition) -> bool {
+        self.generation == other.generation
     }
 }
 

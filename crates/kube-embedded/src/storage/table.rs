@@ -24,11 +24,13 @@ pub(super) struct Table {
     capacity: usize,
     /// Compaction revision: reads and cursors before it are not possible.
     compacted: u64,
-    /// The revision at which the table was created: no watch can start before it.
+    /// The revision at which the table was created or renewed: no watch can start before it.
     started: u64,
     /// The revision of the last change or consistent read.
     progress: u64,
     followers: latest::Sender<u64>,
+    /// The followers from before each renewal, oldest first, until they are released.
+    retiring: VecDeque<latest::Sender<u64>>,
 }
 
 /// The object at a key from a revision on; `None` is a tombstone.
@@ -49,6 +51,7 @@ impl Table {
             started: revision,
             progress: revision,
             followers: latest::Sender::new(revision),
+            retiring: VecDeque::new(),
         }
     }
 
@@ -86,6 +89,20 @@ impl Table {
 
     pub(super) fn follow(&self) -> latest::Receiver<u64> {
         self.followers.subscribe()
+    }
+
+    /// Lets new watches start only after this revision. Those that are open go on until
+    /// [`Self::release`].
+    pub(super) fn renew(&mut self, revision: u64) {
+        self.started = revision;
+        self.advance(revision);
+        let before = std::mem::replace(&mut self.followers, latest::Sender::new(revision));
+        self.retiring.push_back(before);
+    }
+
+    /// Ends the watches from before the oldest renewal that was not released yet.
+    pub(super) fn release(&mut self) {
+        self.retiring.pop_front();
     }
 
     /// Reads the whole range in its current state.
@@ -165,7 +182,9 @@ impl Table {
         while self.log.len() > self.capacity {
             self.forget_oldest();
         }
-        self.followers.set(revision);
+        for followers in self.retiring.iter().chain([&self.followers]) {
+            followers.set(revision);
+        }
     }
 
     /// The first revision that a watch may start after.

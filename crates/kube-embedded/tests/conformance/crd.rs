@@ -50,6 +50,10 @@ pub(crate) const CASES: &[Case] = &[
         "DELETE: finalizer, Terminating; watches get DELETED per object, then the end; then 404"
     ),
     case!(a_new_version_of_a_definition_is_served, "a version added by an update is served"),
+    case!(
+        a_changed_definition_ends_the_watches_of_its_kind,
+        "a change of a definition's spec ends the watches of all versions, and their clients have to list again"
+    ),
 ];
 
 const DEFINITIONS: &str = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
@@ -397,6 +401,46 @@ async fn a_new_version_of_a_definition_is_served(api: Api) {
     let other = path.replace("/v1/", "/v2/");
     let list = api.eventually(&other, |answer| answer.code == 200).await;
     assert_eq!(list.names(), ["a"]);
+}
+
+async fn a_changed_definition_ends_the_watches_of_its_kind(api: Api) {
+    let ns = api.namespace().await;
+    let kind = api
+        .definition(|definition| {
+            let versions = definition["spec"]["versions"].as_array_mut().unwrap();
+            let mut second = versions[0].clone();
+            second["name"] = json!("v2");
+            second["storage"] = json!(false);
+            versions.push(second);
+        })
+        .await;
+    let (things, first, second) = (kind.things(&ns), kind.all(), kind.all().replace("/v1/", "/v2/"));
+    kind.create(&things, "a", Value::Null).await;
+    let version = api.get(&first).await.version();
+    let mut watches = Vec::new();
+    for path in [&first, &second] {
+        watches.push(api.eventually_watch(&format!("{path}?watch=true&resourceVersion={version}")).await);
+    }
+    kind.create(&things, "b", Value::Null).await;
+    let mut versions = api.get(&kind.path).await.json()["spec"]["versions"].clone();
+    versions[1]["served"] = json!(false);
+    api.patch(&kind.path, "merge-patch", json!({"spec": {"versions": versions}})).await.is(200);
+    kind.create(&things, "c", Value::Null).await;
+    for watch in &mut watches {
+        // Until they end, a second later, they have all events.
+        let events = watch.rest().await;
+        let seen: Vec<_> = events.iter().map(|event| (event.kind(), event.name())).collect();
+        assert_eq!(seen, [("ADDED", "b"), ("ADDED", "c")], "{}", watch.asked);
+    }
+    api.eventually(&second, |answer| answer.code == 404).await.says(404, "404 page not found\n");
+    // What was before is forgotten: a client has to list again.
+    let mut again = api.eventually_watch(&format!("{first}?watch=true&resourceVersion={version}")).await;
+    assert_eq!(again.next().await.object()["reason"], "Expired");
+    let current = api.get(&first).await;
+    assert_eq!(current.names(), ["a", "b", "c"]);
+    let mut on = api.watch(&format!("{first}?watch=true&resourceVersion={}", current.version())).await;
+    kind.create(&things, "d", Value::Null).await;
+    on.expect("ADDED", "d").await;
 }
 
 /// Defines a kind `Gear` that has not been read yet. Returns the path of the collection, and the

@@ -4,6 +4,8 @@ use crate::support::{Client, server, types};
 use http::Method;
 use kube_embedded::{FirstAccess, Server};
 use serde_json::{Value, json};
+use std::time::Duration;
+use tokio::time::Instant;
 
 const DEFINITIONS: &str = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
 const FOOS: &str = "/apis/ex.io/v1/namespaces/default/foos";
@@ -137,7 +139,7 @@ async fn a_deleted_definition_takes_its_objects_and_watches_with_it() {
     assert_eq!(marked["metadata"]["finalizers"], json!(["customresourcecleanup.apiextensions.k8s.io"]));
     assert_eq!(watch.next().await.unwrap()["type"], "DELETED");
     assert_eq!(watch.next().await.unwrap()["type"], "DELETED");
-    let before = tokio::time::Instant::now();
+    let before = Instant::now();
     assert_eq!(watch.next().await, None);
     assert_eq!(before.elapsed().as_secs(), 1);
     assert_eq!(client.get(FOOS).await.expect(404).text(), "404 page not found\n");
@@ -292,4 +294,34 @@ async fn a_schema_prunes_fills_in_and_refuses() {
     client.merge(&format!("{FOOS}/a/status"), &json!({"status": {"free": 1}})).await.expect(200);
     sent["metadata"]["name"] = json!("b");
     client.post(&format!("{FOOS}?fieldValidation=Strict"), &sent).await.expect(400);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_changed_spec_of_a_definition_ends_the_watches_of_its_kind() {
+    let server = Server::builder().in_process().first_access(FirstAccess::Refused).start().await.unwrap();
+    let client = Client::of(&server);
+    client.post(DEFINITIONS, &definition()).await.expect(201);
+    client.get(FOOS).await.expect(429);
+    let from = client.get(FOOS).await.expect(200).version();
+    let path = format!("{FOOS}?watch=1&resourceVersion={from}");
+    let mut watch = client.watch(&path).await;
+    let one = format!("{DEFINITIONS}/foos.ex.io");
+    client.merge(&one, &json!({"metadata": {"labels": {"a": "b"}}})).await.expect(200);
+    tokio::time::sleep(Duration::from_secs(5)).await;
+    client.post(FOOS, &foo("a")).await.expect(201);
+    assert_eq!(watch.next().await.unwrap()["object"]["metadata"]["name"], "a", "labels change nothing");
+    let changed = Instant::now();
+    client.merge(&one, &json!({"spec": {"names": {"shortNames": ["f"]}}})).await.expect(200);
+    let last = client.post(FOOS, &foo("b")).await.expect(201).version();
+    assert_eq!(watch.next().await.unwrap()["object"]["metadata"]["name"], "b");
+    assert_eq!(watch.next().await, None);
+    assert_eq!(changed.elapsed().as_secs(), 1);
+    // The cache of the kind is made again: first refused, then without its history.
+    client.get(FOOS).await.expect(429);
+    let mut again = client.watch(&path).await;
+    assert_eq!(again.next().await.unwrap()["object"]["reason"], "Expired");
+    let mut after = client.watch(&format!("{FOOS}?watch=1&resourceVersion={last}")).await;
+    tokio::time::sleep(Duration::from_secs(5)).await;
+    client.post(FOOS, &foo("c")).await.expect(201);
+    assert_eq!(after.next().await.unwrap()["object"]["metadata"]["name"], "c");
 }
