@@ -8,6 +8,8 @@
 
 // May use `codec` and `object`; must not use the store, the reflector or informers.
 
+use std::borrow::Cow;
+use std::convert::Infallible;
 use std::fmt;
 use std::sync::{Arc, LazyLock, Weak};
 
@@ -34,8 +36,8 @@ use self::packing::{Compressed, Fresh, PackOutcome, PackedAs, Packing};
 use self::reference::GroupId;
 use self::sizes::Sizes;
 use crate::codec::{Broken, Extent, FieldCutter, ScannedObject, Wire, protobuf, scan};
-use crate::object::DecodeError;
-use crate::object::Meta;
+use crate::object::{DecodeError, Meta, Version};
+use crate::shard::{Shard, Sharded};
 
 mod compressor;
 pub(crate) mod decoded;
@@ -162,6 +164,14 @@ pub struct Packed {
     pub waiting: usize,
 }
 
+/// The version of an object that does not belong to the shard.
+fn outside(found: &ScannedObject<'_>, shard: &Shard) -> Result<Option<Version>, Broken> {
+    if shard.has_scanned(found)? {
+        return Ok(None);
+    }
+    found.version.map_or(Ok(Cow::Borrowed("")), |text| text.read()).map(|version| Some(Version::new(version)))
+}
+
 impl BodyEncoder {
     /// Creates an encoder without any objects or dictionary.
     #[must_use]
@@ -205,6 +215,32 @@ impl BodyEncoder {
         self.accept_within(object, arrival, self.0.fresh_limit.saturating_add(ACCEPT_AHEAD))
     }
 
+    /// As [`accept_ahead`](Self::accept_ahead) for objects of a shard. Of another object, only the
+    /// metadata is read.
+    pub(crate) fn accept_sharded(
+        &self,
+        object: &Bytes,
+        arrival: Arrival,
+        shard: &Shard,
+    ) -> Result<Sharded, DecodeError> {
+        let limit = self.0.fresh_limit.saturating_add(ACCEPT_AHEAD);
+        if self.0.cutter.is_empty() {
+            let accepted = self.accept_unless(object, arrival, limit, |found| outside(found, shard))?;
+            return Ok(accepted.map_or_else(Sharded::Outside, Sharded::Inside));
+        }
+        // Fields are not cut from an object that is not stored.
+        let found = scan(object.trim_ascii(), Extent::Metadata);
+        match found.and_then(|found| outside(&found, shard)) {
+            Ok(Some(version)) => Ok(Sharded::Outside(version)),
+            Ok(None) => self.accept_within(object, arrival, limit).map(Sharded::Inside),
+            Err(Broken::Protobuf) => {
+                let accepted = self.accept_unless(object, arrival, limit, |found| outside(found, shard))?;
+                Ok(accepted.map_or_else(Sharded::Outside, Sharded::Inside))
+            }
+            Err(broken) => Err(DecodeError::broken::<Untyped>(broken)),
+        }
+    }
+
     /// Whether the unpacked bytes exceed the limit.
     pub(crate) fn is_behind(&self) -> bool {
         self.0.packing.lock().fresh_bytes > self.0.fresh_limit
@@ -216,6 +252,18 @@ impl BodyEncoder {
     }
 
     fn accept_within(&self, object: &Bytes, arrival: Arrival, limit: usize) -> Result<Obj<Untyped>, DecodeError> {
+        let Ok(accepted) = self.accept_unless(object, arrival, limit, |_| Ok(None::<Infallible>))?;
+        Ok(accepted)
+    }
+
+    /// Accepts an object unless a test of its metadata returns a reason not to.
+    fn accept_unless<R>(
+        &self,
+        object: &Bytes,
+        arrival: Arrival,
+        limit: usize,
+        test: impl FnOnce(&ScannedObject<'_>) -> Result<Option<R>, Broken>,
+    ) -> Result<Result<Obj<Untyped>, R>, DecodeError> {
         let broken = |broken| DecodeError::broken::<Untyped>(broken);
         let cut;
         let mut object = object;
@@ -238,12 +286,15 @@ impl BodyEncoder {
             found => found,
         };
         let found = found.map_err(broken)?;
+        if let Some(reason) = test(&found).map_err(broken)? {
+            return Ok(Err(reason));
+        }
         let meta = Meta::of(&found, self.0.interner.as_ref()).map_err(broken)?;
-        Ok(Obj::new(match (self.keep(), arrival) {
+        Ok(Ok(Obj::new(match (self.keep(), arrival) {
             (Keep::Compact, Arrival::Listed) => self.listed(meta, &found, body),
             (Keep::Compact, Arrival::Changed(now)) => self.changed(meta, body, now, limit),
             (Keep::Plain | Keep::Decoded, _) | (_, Arrival::InTransit) => self.plain(meta, body),
-        }))
+        })))
     }
 
     fn plain(&self, meta: Meta, body: &[u8]) -> Arc<Raw> {

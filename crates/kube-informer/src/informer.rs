@@ -18,6 +18,7 @@ pub use self::handler::HandlerBuilder;
 pub use self::index::{Index, WeakIndex};
 pub use self::lister::{Lister, NamespaceLister, ObjRef, Snapshot, WeakLister};
 pub use self::settings::{InformerSettings, WhenRefused};
+pub use self::sharding::ShardError;
 pub use self::subscription::{Registration, Subscription};
 
 pub(crate) use self::core::{Core, InformerOwner, SyncStatus};
@@ -39,6 +40,7 @@ mod kube_runtime;
 mod lister;
 mod live;
 mod settings;
+mod sharding;
 mod subscription;
 mod wait;
 

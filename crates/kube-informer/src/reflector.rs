@@ -32,6 +32,7 @@ use crate::body::{Obj, Untyped};
 use crate::client::{ListWatch, Source, WatchQuery, WatchStart};
 use crate::client::{Operation, ServerError};
 use crate::object::DecodeError;
+use crate::shard::{Shard, ShardSupport, Sharded};
 use crate::store::{Delta, WatchScope, guarded};
 
 pub(crate) mod backoff;
@@ -82,6 +83,7 @@ pub struct Reflector {
     intake: Box<dyn Intake>,
     on_error: Option<OnError>,
     definition_watch: Option<Arc<dyn DefinitionWatch>>,
+    shards: Option<watch::Receiver<Arc<Shard>>>,
     status: watch::Sender<ReflectorStatus>,
     rng: Rng,
 }
@@ -111,6 +113,12 @@ type OnError = Box<dyn FnMut(&ServerError) + Send>;
 pub trait Intake: Send {
     /// Builds an object from its JSON.
     fn accept(&mut self, json: &Bytes, source: ObjectSource) -> Result<Obj<Untyped>, DecodeError>;
+
+    /// Builds an object of a shard from its JSON. By default every object is built, and those
+    /// outside are dropped.
+    fn accept_sharded(&mut self, json: &Bytes, source: ObjectSource, shard: &Shard) -> Result<Sharded, DecodeError> {
+        self.accept(json, source).map(|object| Sharded::new(object, shard))
+    }
 
     /// Whether there is deferred work that delivery need not wait for.
     fn is_behind(&self) -> bool {
@@ -208,6 +216,7 @@ impl Reflector {
             intake,
             on_error: None,
             definition_watch: None,
+            shards: None,
             status: watch::Sender::new(ReflectorStatus::idle()),
             rng: Rng::random(),
         }
@@ -217,6 +226,14 @@ impl Reflector {
     #[must_use]
     pub fn on_error(mut self, on_error: impl FnMut(&ServerError) + Send + 'static) -> Self {
         self.on_error = Some(Box::new(on_error));
+        self
+    }
+
+    /// Restricts it to a shard, which may move. See [`Shard`].
+    #[must_use]
+    pub fn shards(mut self, mut shards: watch::Receiver<Arc<Shard>>) -> Self {
+        self.machine.begin_with_shard(Arc::clone(&shards.borrow_and_update()));
+        self.shards = Some(shards);
         self
     }
 
@@ -263,7 +280,7 @@ impl Reflector {
     /// Lists and watches until the sink is closed or this future is dropped.
     #[doc(alias("RunWithContext", "ListAndWatch", "ListAndWatchWithContext"))]
     pub async fn run(self, sink: impl DeltaSink) {
-        let Self { source, what, scope, machine, intake, on_error, definition_watch, status, rng } = self;
+        let Self { source, what, scope, machine, intake, on_error, definition_watch, shards, status, rng } = self;
         let mut run = RunningReflector {
             source,
             what,
@@ -274,6 +291,8 @@ impl Reflector {
             on_error,
             definition_watch,
             definition_states: None,
+            shards,
+            shard_support: None,
             status: Publisher(status),
             rng,
             started: Instant::now(),
@@ -307,6 +326,9 @@ struct RunningReflector<S> {
     definition_watch: Option<Arc<dyn DefinitionWatch>>,
     /// Changes of the resource's definition, observed while the server does not know the resource.
     definition_states: Option<Fuse<BoxStream<'static, DefinitionState>>>,
+    shards: Option<watch::Receiver<Arc<Shard>>>,
+    /// The answer to whether the server obeys shard selectors.
+    shard_support: Option<BoxFuture<'static, Result<ShardSupport, ServerError>>>,
     status: Publisher,
     rng: Rng,
     started: Instant,
@@ -375,6 +397,13 @@ impl<S: DeltaSink> RunningReflector<S> {
                 self.revision = None;
                 Input::Revision(answer)
             }
+            Ok(()) = or_never(self.shards.as_mut().map(watch::Receiver::changed)) => {
+                Input::ShardMoved(self.shards.as_mut().map(|shards| Arc::clone(&shards.borrow_and_update())))
+            }
+            answer = or_never(self.shard_support.as_mut()) => {
+                self.shard_support = None;
+                Input::ShardSupport(answer)
+            }
             input = or_never(self.main.as_mut().map(Flow::next)) => input,
             input = or_never(second.map(|second| second.flow.next())) => input,
             Some(state) = or_never(self.definition_states.as_mut().map(StreamExt::next)) => Input::Definition(state),
@@ -407,9 +436,11 @@ impl<S: DeltaSink> RunningReflector<S> {
                 }
             }
             Action::List(query) => {
-                self.main = Some(Flow::list(Arc::clone(&self.what), self.source.list(query)));
+                let shard = query.shard.clone();
+                self.main = Some(Flow::list(Arc::clone(&self.what), self.source.list(query)).of_shard(shard));
             }
             Action::Watch(query) => self.main = Some(self.watch(Lane::Main, query)),
+            Action::AskShardSupport(shard) => self.shard_support = Some(self.source.shard_support(shard)),
             Action::Close => self.main = None,
             Action::RequestRevision(query) => {
                 let object = query.object.clone();
@@ -460,7 +491,8 @@ impl<S: DeltaSink> RunningReflector<S> {
             WatchStart::After(_) => Operation::Watch,
             WatchStart::Everything { .. } => Operation::StreamingList,
         };
-        Flow::watch(lane, doing, Arc::clone(&self.what), self.source.watch(query))
+        let shard = query.shard.clone();
+        Flow::watch(lane, doing, Arc::clone(&self.what), self.source.watch(query)).of_shard(shard)
     }
 
     fn now(&self) -> Duration {
@@ -501,13 +533,15 @@ impl<S: DeltaSink> RunningReflector<S> {
         let state = self.machine.state(self.started);
         self.status.0.send_if_modified(|status| {
             let (synced, degraded, unverified_since) = (status.synced, status.degraded.take(), status.unverified_since);
+            let shard = status.shard;
             self.machine.show(self.started, status);
             status.wire = self.main.as_ref().and_then(Flow::wire).or(status.wire);
             let is_as_before = match (&degraded, &status.degraded) {
                 (Some(before), Some(now)) => before.resembles(now),
                 (before, now) => before.is_none() && now.is_none(),
             };
-            let is_known_alike = status.synced == synced && status.unverified_since == unverified_since;
+            let is_known_alike =
+                status.synced == synced && status.unverified_since == unverified_since && status.shard == shard;
             let changed = !is_as_before || !is_known_alike || !state.resembles(&status.state);
             status.state = state;
             changed

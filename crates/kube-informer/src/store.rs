@@ -46,6 +46,7 @@ use self::tombstones::Tombstones;
 use crate::body::Arrival;
 use crate::body::{Obj, Raw, Untyped};
 use crate::object::ObjectKey;
+use crate::shard::Shard;
 
 mod delta;
 mod double_buffer;
@@ -218,7 +219,12 @@ impl Store {
     fn fold(&mut self, delta: Delta, hashes: Option<KeyHashes>, events: &mut Events) {
         let hashes_of = |object: &Obj<Untyped>| hashes.unwrap_or_else(|| self.state.hashes_of(object.key()));
         match delta {
-            Delta::Changed(object) => self.changed(hashes_of(&object), object, events),
+            Delta::Changed(object) => {
+                let hashes = hashes_of(&object);
+                self.scopes.advance_for(object.key(), object.version());
+                self.changed(hashes, object, Origin::Live, events);
+            }
+            Delta::Entered(object) => self.changed(hashes_of(&object), object, Origin::Relist, events),
             Delta::Deleted(object) => self.deleted(hashes_of(&object), object, events),
             Delta::RelistBegun(relist) => self.relist_begun(relist),
             Delta::Listed(object) => self.listed(hashes_of(&object), object, events),
@@ -226,13 +232,15 @@ impl Store {
             Delta::RelistAbandoned(scope) => self.relist_abandoned(&scope, events),
             Delta::RelistDropped(scope) => self.relist_dropped(&scope),
             Delta::ScopeLeft(scope) => self.scope_left(&scope, events),
+            Delta::ShardLeft { scope, shard } => self.shard_left(&scope, &shard, events),
+            Delta::ShardHeld { .. } => {}
             Delta::Resync { except } => self.resync(except, events),
             Delta::Bookmark { scope, version } => self.scopes.reached(&scope, &version),
         }
     }
 
-    fn changed(&mut self, hashes: KeyHashes, object: Obj<Untyped>, events: &mut Events) {
-        self.scopes.advance_for(object.key(), object.version());
+    /// Stores the state of an object, unless a later one is known.
+    fn changed(&mut self, hashes: KeyHashes, object: Obj<Untyped>, origin: Origin, events: &mut Events) {
         self.drop_contradicting(object.key());
         let held = self.state.get_at(hashes, object.key());
         let stale =
@@ -243,18 +251,18 @@ impl Store {
         let held = held.cloned();
         match self.ingest.admit(object, Arrival::Changed(0)) {
             Ok(object) => {
-                let (slot, before) = self.put(&object, hashes, held, Origin::Live, events);
+                let (slot, before) = self.put(&object, hashes, held, origin, events);
                 if matches!(before, Previous::Unreported) {
                     for listing in &mut self.listings {
                         listing.take_unreported(slot);
                     }
                 }
                 events.push(match before {
-                    Previous::Reported(old) => Event::Updated { old, new: object, origin: Origin::Live },
-                    Previous::Absent | Previous::Unreported => Event::Added { object, origin: Origin::Live },
+                    Previous::Reported(old) => Event::Updated { old, new: object, origin },
+                    Previous::Absent | Previous::Unreported => Event::Added { object, origin },
                 });
             }
-            Err(object) => self.filtered(&object, Origin::Live, events),
+            Err(object) => self.filtered(&object, origin, events),
         }
     }
 
@@ -291,6 +299,18 @@ impl Store {
         drop(self.take_listing(scope));
         self.tombstones.forget(scope);
         self.scopes.left(scope);
+    }
+
+    /// Removes the objects of the scope that do not belong to the shard. They may return, in the
+    /// same states.
+    fn shard_left(&mut self, scope: &WatchScope, shard: &Shard, events: &mut Events) {
+        let leaves = |entry: &&StoreEntry| !shard.has(entry.raw.meta().uid.as_ref(), entry.key());
+        let keys: Vec<ObjectKey> = self.in_scope(scope).filter(leaves).map(|entry| entry.key().clone()).collect();
+        for key in keys {
+            if let Some((last, true)) = self.take(self.state.hashes_of(&key), &key) {
+                events.push(Event::Deleted { last, state: FinalState::Filtered, origin: Origin::Live });
+            }
+        }
     }
 
     fn resync(&self, except: Vec<ObjectKey>, events: &mut Events) {

@@ -14,6 +14,7 @@ pub use self::query::{Bookmarks, Detail, ListQuery, ListVersion, Parameters, Wat
 pub use self::requested_wire::RequestedWire;
 
 use super::ServerError;
+use crate::shard::{Shard, ShardSupport};
 
 mod api;
 mod body;
@@ -25,6 +26,7 @@ mod representation;
 mod requested_wire;
 mod response;
 mod server_name;
+mod shard_support;
 
 /// A source of objects: an API server, or anything that behaves like one.
 ///
@@ -75,6 +77,14 @@ pub trait ListWatch: Send + Sync + 'static {
     #[doc(alias("Watch", "WatchWithContext", "WatchFunc", "WatchFuncWithContext"))]
     fn watch(&self, query: WatchQuery) -> impl Future<Output = Result<Body, ServerError>> + Send;
 
+    /// Asks whether lists and watches of a shard contain only its objects. Unknown by default.
+    ///
+    /// Called after lists that do not show it themselves.
+    fn shard_support(&self, shard: Arc<Shard>) -> impl Future<Output = Result<ShardSupport, ServerError>> + Send {
+        drop(shard);
+        std::future::ready(Ok(ShardSupport::Unknown))
+    }
+
     /// The address of the server, if it is known, for the log.
     fn server(&self) -> Option<Arc<str>> {
         None
@@ -88,6 +98,10 @@ impl<S: ListWatch> ListWatch for Arc<S> {
 
     async fn watch(&self, query: WatchQuery) -> Result<Body, ServerError> {
         S::watch(self, query).await
+    }
+
+    async fn shard_support(&self, shard: Arc<Shard>) -> Result<ShardSupport, ServerError> {
+        S::shard_support(self, shard).await
     }
 
     fn server(&self) -> Option<Arc<str>> {
@@ -112,6 +126,10 @@ impl Source {
         Arc::clone(&self.0).watch(query)
     }
 
+    pub(crate) fn shard_support(&self, shard: Arc<Shard>) -> BoxFuture<'static, Result<ShardSupport, ServerError>> {
+        Arc::clone(&self.0).shard_support(shard)
+    }
+
     pub(crate) fn server(&self) -> Option<Arc<str>> {
         self.0.server()
     }
@@ -127,6 +145,7 @@ impl fmt::Debug for Source {
 trait DynListWatch: Send + Sync {
     fn list(self: Arc<Self>, query: ListQuery) -> BoxFuture<'static, Result<Body, ServerError>>;
     fn watch(self: Arc<Self>, query: WatchQuery) -> BoxFuture<'static, Result<Body, ServerError>>;
+    fn shard_support(self: Arc<Self>, shard: Arc<Shard>) -> BoxFuture<'static, Result<ShardSupport, ServerError>>;
     fn server(&self) -> Option<Arc<str>>;
 }
 
@@ -137,6 +156,10 @@ impl<S: ListWatch> DynListWatch for S {
 
     fn watch(self: Arc<Self>, query: WatchQuery) -> BoxFuture<'static, Result<Body, ServerError>> {
         Box::pin(async move { ListWatch::watch(&*self, query).await })
+    }
+
+    fn shard_support(self: Arc<Self>, shard: Arc<Shard>) -> BoxFuture<'static, Result<ShardSupport, ServerError>> {
+        Box::pin(async move { ListWatch::shard_support(&*self, shard).await })
     }
 
     fn server(&self) -> Option<Arc<str>> {

@@ -118,6 +118,6 @@ impl Scope {
 impl fmt::Display for Scope {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let namespaces = self.namespaces.as_ref().map(|names| names.iter().map(|name| &**name).collect());
-        ScopeText { namespaces, labels: Some(&self.labels), fields: Some(&self.fields) }.fmt(f)
+        ScopeText { namespaces, labels: Some(&self.labels), fields: Some(&self.fields), shard: None }.fmt(f)
     }
 }

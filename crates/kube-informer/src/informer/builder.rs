@@ -6,6 +6,7 @@ use std::sync::{Arc, Weak};
 use bytes::Bytes;
 use kube::Client;
 use kube::core::ApiResource;
+use tokio::sync::watch;
 
 use super::core::{Core, Identity, InformerOwner, Sharing};
 use super::live::{LiveInformer, Watched};
@@ -22,6 +23,7 @@ use crate::pipeline::metrics::{Reporter, default_metrics};
 use crate::pipeline::processor::CheckPeriod;
 use crate::pipeline::{DeltaFifo, DeltaFifoBounds};
 use crate::reflector::{self, DefinitionWatch, Intake, ObjectSource, Reflector};
+use crate::shard::{Shard, Sharded};
 use crate::store::WatchScope;
 use crate::store::{Ingest, Store};
 
@@ -216,8 +218,9 @@ impl<K: Object> InformerBuilder<K> {
         let live = match &source {
             SourceOf::Client(_) => {
                 let (api_version, plural) = (resource.api_version.clone(), resource.plural.clone());
+                let ranges = settings.shard.as_ref().map(|shard| format!(" {}", shard.ranges)).unwrap_or_default();
                 let (live, is_duplicate) = LiveInformer::count(
-                    Watched { api_version, plural, scope, metadata_only },
+                    Watched { api_version, plural, scope: scope + &ranges, metadata_only },
                     matches!(sharing, Sharing::ByFactory(_)),
                 );
                 if is_duplicate && settings.name.is_none() {
@@ -270,12 +273,14 @@ impl<K: Object> InformerBuilder<K> {
             custom @ SourceOf::Custom(_) => custom,
         };
         let clock = Clock::default();
+        let shards = settings.shard.map(|shard| watch::Sender::new(Arc::new(shard)));
         let reflector_parts = ReflectorParts {
             what: resource.plural.as_str().into(),
             source,
             settings: settings.reflector,
             on_error: settings.on_watch_error,
             definition_watch,
+            shards: shards.as_ref().map(watch::Sender::subscribe),
             seed: settings.seed,
             encoder: encoder.clone(),
             transforms,
@@ -303,7 +308,7 @@ impl<K: Object> InformerBuilder<K> {
         let controller = Controller::new(Arc::clone(&shared), parts);
         let never_runs = invalid.is_some();
         let when_refused = settings.when_refused;
-        let identity = Identity { resource, is_cluster_scoped, name, when_refused, sharing, invalid, live };
+        let identity = Identity { resource, is_cluster_scoped, name, when_refused, sharing, shards, invalid, live };
         let core = Core::new(shared, reader, identity, controller);
         if never_runs {
             core.stop();
@@ -341,6 +346,7 @@ struct ReflectorParts {
     settings: reflector::ReflectorSettings,
     on_error: Option<OnWatchError>,
     definition_watch: Option<Arc<dyn DefinitionWatch>>,
+    shards: Option<watch::Receiver<Arc<Shard>>>,
     seed: Option<u64>,
     encoder: BodyEncoder,
     /// Whether a transform re-encodes every object; encoding the received one is then wasted work.
@@ -370,6 +376,9 @@ impl ReflectorParts {
             if let Some(definition_watch) = &self.definition_watch {
                 reflector = reflector.definition_watch(Arc::clone(definition_watch));
             }
+            if let Some(shards) = &self.shards {
+                reflector = reflector.shards(shards.clone());
+            }
             match self.seed {
                 Some(seed) => reflector.seed(seed),
                 None => reflector,
@@ -385,14 +394,23 @@ struct EncoderIntake {
     transforms: bool,
 }
 
-impl Intake for EncoderIntake {
-    fn accept(&mut self, json: &Bytes, source: ObjectSource) -> Result<Obj<Untyped>, DecodeError> {
-        let arrival = match source {
+impl EncoderIntake {
+    fn arrival(&self, source: ObjectSource) -> Arrival {
+        match source {
             _ if self.transforms => Arrival::InTransit,
             ObjectSource::List => Arrival::Listed,
             ObjectSource::Watch => Arrival::Changed(self.clock.now()),
-        };
-        self.encoder.accept_ahead(json, arrival)
+        }
+    }
+}
+
+impl Intake for EncoderIntake {
+    fn accept(&mut self, json: &Bytes, source: ObjectSource) -> Result<Obj<Untyped>, DecodeError> {
+        self.encoder.accept_ahead(json, self.arrival(source))
+    }
+
+    fn accept_sharded(&mut self, json: &Bytes, source: ObjectSource, shard: &Shard) -> Result<Sharded, DecodeError> {
+        self.encoder.accept_sharded(json, self.arrival(source), shard)
     }
 
     fn is_behind(&self) -> bool {

@@ -12,6 +12,7 @@ use tokio::time::{Instant, sleep, timeout};
 
 use super::live::LiveInformer;
 use super::settings::WhenRefused;
+use super::sharding::Shards;
 use super::{InvalidSetting, SetNamespacesError, SyncError, WaitError};
 use crate::body::{Obj, Raw, Untyped};
 use crate::client::ServerError;
@@ -47,6 +48,8 @@ pub(super) struct Identity {
     pub(super) name: Arc<InformerName>,
     pub(super) when_refused: WhenRefused,
     pub(super) sharing: Sharing,
+    /// None without a shard.
+    pub(super) shards: Option<Shards>,
     /// A setting because of which the informer never runs.
     pub(super) invalid: Option<InvalidSetting>,
     /// `None` for a custom source.
@@ -111,6 +114,10 @@ impl Core {
 
     pub(crate) fn resource(&self) -> &ApiResource {
         &self.identity.resource
+    }
+
+    pub(super) fn shards(&self) -> Option<&Shards> {
+        self.identity.shards.as_ref()
     }
 
     /// The kind of the objects, for logs.

@@ -15,6 +15,7 @@ use crate::object::{FieldPath, FieldSelector, ParseError, Selector};
 use crate::pipeline::Discipline;
 use crate::pipeline::metrics::Metrics;
 use crate::reflector;
+use crate::shard::Shard;
 use crate::store::{Verdict, WatchScope};
 
 mod difference;
@@ -72,6 +73,7 @@ pub struct InformerSettings<K> {
     pub(crate) scopes: Vec<WatchScope>,
     pub(crate) labels: Option<Selector>,
     pub(crate) fields: Option<FieldSelector>,
+    pub(super) shard: Option<Shard>,
     pub(super) resync: Option<Duration>,
     pub(super) wire: RequestedWire,
     pub(super) keep: Keep,
@@ -102,6 +104,7 @@ impl<K> Default for InformerSettings<K> {
             scopes: vec![WatchScope::Everything],
             labels: None,
             fields: None,
+            shard: None,
             resync: None,
             wire: RequestedWire::default(),
             keep: Keep::default(),
@@ -134,6 +137,7 @@ impl<K> InformerSettings<K> {
             scopes,
             labels,
             fields,
+            shard,
             resync,
             wire,
             keep,
@@ -156,6 +160,7 @@ impl<K> InformerSettings<K> {
             scopes,
             labels,
             fields,
+            shard,
             resync,
             wire,
             keep,
@@ -179,7 +184,8 @@ impl<K> InformerSettings<K> {
     /// The namespaces and selectors as text; empty for all objects.
     pub(super) fn scope_text(&self) -> String {
         let namespaces: Option<Vec<&str>> = self.scopes.iter().map(WatchScope::namespace).collect();
-        let text = ScopeText { namespaces, labels: self.labels.as_ref(), fields: self.fields.as_ref() };
+        let shard = self.shard.as_ref().map(|shard| shard.key);
+        let text = ScopeText { namespaces, labels: self.labels.as_ref(), fields: self.fields.as_ref(), shard };
         text.to_string()
     }
 
@@ -216,6 +222,7 @@ impl<K> Clone for InformerSettings<K> {
             scopes: self.scopes.clone(),
             labels: self.labels.clone(),
             fields: self.fields.clone(),
+            shard: self.shard.clone(),
             drop_fields: self.drop_fields.clone(),
             keep_if: self.keep_if.clone(),
             transform: self.transform.clone(),

@@ -367,7 +367,7 @@ impl RunningWatch {
                     Change::Deleted => WatchEvent::Deleted(object),
                 }))
             }
-            Input::Frame(_, Frame::Bookmark { version, .. }) => {
+            Input::Frame(_, Frame::Bookmark { version, .. } | Frame::Outside { version }) => {
                 self.advance_to(version);
                 None
             }
@@ -382,6 +382,9 @@ impl RunningWatch {
             Input::Bytes(_)
             | Input::Start
             | Input::Item(_)
+            | Input::ItemOutside
+            | Input::ShardMoved(_)
+            | Input::ShardSupport(_)
             | Input::PageEnded(_)
             | Input::Revision(_)
             | Input::Definition(_)

@@ -15,6 +15,7 @@ pub(crate) use self::maintenance::{Clock, MaintenanceMode};
 pub(crate) use self::shared::{Alive, ControllerShared, Stop, SyncProgress};
 
 use self::decode_ahead::DecodeAhead;
+use self::held_shards::HeldShards;
 use self::inbox::{Inbox, Slot};
 use self::maintenance::Maintenance;
 use super::delta_fifo::{DeltaFifo, DeltaFifoFull};
@@ -27,6 +28,7 @@ use crate::store::{Delta, History, WatchScope};
 use crate::store::{ReclaimStatus, Store};
 
 mod decode_ahead;
+mod held_shards;
 mod inbox;
 mod maintenance;
 #[cfg(test)]
@@ -60,6 +62,7 @@ pub(crate) struct Controller {
     generation: Option<u64>,
     /// Scopes that are being relisted because the server went back in time.
     going_back: Vec<WatchScope>,
+    held_shards: HeldShards,
     resync_at: Option<Instant>,
     /// When to retry the reclamation of replaced states.
     reclaim_at: Option<Instant>,
@@ -116,6 +119,7 @@ impl Controller {
             reflectors: Vec::new(),
             generation: None,
             going_back: Vec::new(),
+            held_shards: HeldShards::default(),
             resync_at: None,
             reclaim_at: None,
             status_changes: 0,
@@ -219,6 +223,7 @@ impl Controller {
     fn apply(&mut self, batch: Vec<Delta>) {
         let now = Instant::now();
         self.note_rollbacks(&batch);
+        self.held_shards.note(&batch);
         self.totals.deltas += batch.len() as u64;
         let keys = self.decode_ahead.keys(&batch);
         let events = self.store.apply(batch);
@@ -242,8 +247,10 @@ impl Controller {
         }
         let complete = self.generation.filter(|_| completeness == Completeness::Complete);
         let version = self.store.reader().version().filter(|_| self.going_back.is_empty());
+        let shard = self.held_shards.of(self.reflectors.iter().map(|reflecting| &reflecting.scope));
         let mut completed = false;
         self.shared.advance(|progress| {
+            progress.shard = shard;
             completed = progress.complete != complete;
             progress.complete = complete;
             progress.version = version;
@@ -378,6 +385,7 @@ impl Controller {
             handlers: self.processor.stats(now).map(HandlerFigures::from).collect(),
             reflector: statuses.iter().fold(self.totals.reflectors, |all, status| sum(all, &status.counters)),
             last_contact_age: self.shared.health().contact_age(),
+            shard: self.shared.health().shard,
         };
         reporter.report(now, &figures);
     }

@@ -8,6 +8,7 @@ use crate::client::{Failure, ServerError};
 use crate::codec::Wire;
 use crate::object::Version;
 use crate::reflector::{Degradation, ReflectorState, ReflectorStatus, Synced};
+use crate::shard::ShardSupport;
 
 /// The health of an informer at one point in time.
 ///
@@ -57,6 +58,9 @@ pub struct Health {
     /// The wire format in which the server sends the objects; `None` before its first response.
     /// With several namespaces, JSON if it is for any of them.
     pub wire: Option<Wire>,
+    /// Whether the server sends only the objects of the [shard](crate::InformerBuilder::shard), as
+    /// of the last list; `None` without a shard. With several namespaces, the worst of them.
+    pub shard: Option<ShardSupport>,
     pub(crate) synced: bool,
     /// The error for which waiting for a first list cannot help.
     pub(crate) refused: Option<ServerError>,
@@ -195,6 +199,7 @@ impl Health {
             caught_up: None,
             unverified_since: None,
             wire: None,
+            shard: None,
             synced: false,
             refused: None,
         }
@@ -224,6 +229,7 @@ impl Health {
                 .iter()
                 .filter_map(|status| status.wire)
                 .reduce(|one, other| if one == other { one } else { Wire::Json }),
+            shard: statuses.iter().filter_map(|status| status.shard).reduce(ShardSupport::and),
             condition,
             version,
             synced,

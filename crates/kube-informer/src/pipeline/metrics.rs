@@ -8,6 +8,7 @@ use tokio::time::Instant;
 use super::informer_name::InformerName;
 use super::processor::MailboxStats;
 use crate::reflector::Counters;
+use crate::shard::ShardSupport;
 use crate::store::guarded;
 
 #[cfg(feature = "metrics")]
@@ -94,6 +95,8 @@ pub struct Figures {
     pub reflector: Counters,
     /// How long ago the informer last received anything from the server.
     pub last_contact_age: Option<Duration>,
+    /// Whether the server obeys the selector of the shard; none without a shard.
+    pub shard: Option<ShardSupport>,
 }
 
 /// The figures of a handler.
@@ -200,6 +203,7 @@ pub(crate) fn sum(one: Counters, other: &Counters) -> Counters {
     all.listed += other.listed;
     all.changes += other.changes;
     all.bookmarks += other.bookmarks;
+    all.outside += other.outside;
     all.errors += other.errors;
     all.decode_errors += other.decode_errors;
     all.probes += other.probes;

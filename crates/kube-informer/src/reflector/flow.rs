@@ -9,13 +9,14 @@ use futures_util::{FutureExt as _, StreamExt};
 
 use super::step::{Frame, Input, Lane, ServerState};
 use super::{Intake, ObjectSource};
-use crate::body::{Arrival, BodyEncoder, Obj, Untyped};
+use crate::body::{Arrival, BodyEncoder};
 use crate::client::Body;
 use crate::client::{Failure, Operation, ServerError};
 use crate::codec::{
     Frames, ListEnd, ListError, ListSplitter, MAX_OBJECT_SIZE, ProtobufFrames, ProtobufList, WatchFrame, Wire,
 };
 use crate::object::ObjectKey;
+use crate::shard::{Shard, Sharded};
 use crate::store::guarded;
 
 /// A list or watch request, until the end of its response.
@@ -25,6 +26,8 @@ pub(crate) struct Flow {
     what: Arc<str>,
     stage: Stage,
     decoder: Decoder,
+    /// The shard whose objects are accepted; none for all objects.
+    shard: Option<Arc<Shard>>,
 }
 
 enum Stage {
@@ -81,7 +84,14 @@ impl Splitter {
 impl Flow {
     pub(crate) fn list(what: Arc<str>, answer: BoxFuture<'static, Result<Body, ServerError>>) -> Self {
         let decoder = Decoder::List(Splitter::new(Wire::Json));
-        Self { lane: Lane::Main, operation: Operation::List, what, stage: Stage::Requesting(answer), decoder }
+        Self {
+            lane: Lane::Main,
+            operation: Operation::List,
+            what,
+            stage: Stage::Requesting(answer),
+            decoder,
+            shard: None,
+        }
     }
 
     pub(crate) fn watch(
@@ -91,7 +101,13 @@ impl Flow {
         answer: BoxFuture<'static, Result<Body, ServerError>>,
     ) -> Self {
         let decoder = Decoder::Watch(Frames::new(MAX_OBJECT_SIZE));
-        Self { lane, operation, what, stage: Stage::Requesting(answer), decoder }
+        Self { lane, operation, what, stage: Stage::Requesting(answer), decoder, shard: None }
+    }
+
+    /// Accepts only the objects of a shard.
+    pub(super) fn of_shard(mut self, shard: Option<Arc<Shard>>) -> Self {
+        self.shard = shard;
+        self
     }
 
     /// The wire format of the response, while it is being read.
@@ -112,8 +128,9 @@ impl Flow {
     pub(crate) fn decode(&mut self, source: ObjectSource, intake: &mut dyn Intake) -> Option<Input> {
         match &mut self.decoder {
             Decoder::List(splitter) => splitter.next().map(|item| match item {
-                Ok(object) => match accept(intake, &object, ObjectSource::List) {
-                    Ok(object) => Input::Item(object),
+                Ok(object) => match accept(intake, &object, ObjectSource::List, self.shard.as_deref()) {
+                    Ok(Sharded::Inside(object)) => Input::Item(object),
+                    Ok(Sharded::Outside(_)) => Input::ItemOutside,
                     Err(failure) => Input::BadFrame(self.lane, failure),
                 },
                 Err(error) => Input::Failed(self.lane, self.error(error.into())),
@@ -147,8 +164,9 @@ impl Flow {
             Wire::Protobuf => WatchFrame::read_protobuf(frame),
         };
         match frame {
-            Ok(WatchFrame::Changed(change, object)) => match accept(intake, &object, source) {
-                Ok(object) => Input::Frame(self.lane, Frame::Changed(change, object)),
+            Ok(WatchFrame::Changed(change, object)) => match accept(intake, &object, source, self.shard.as_deref()) {
+                Ok(Sharded::Inside(object)) => Input::Frame(self.lane, Frame::Changed(change, object)),
+                Ok(Sharded::Outside(version)) => Input::Frame(self.lane, Frame::Outside { version }),
                 Err(failure) => Input::BadFrame(self.lane, failure),
             },
             Ok(WatchFrame::Bookmark { version, initial_events_end }) => {
@@ -255,8 +273,17 @@ async fn caught<T>(run: impl Future<Output = T>) -> Result<T, Failure> {
 }
 
 /// Builds an object; fails if it cannot be read, or if the intake panics.
-fn accept(intake: &mut dyn Intake, json: &Bytes, source: ObjectSource) -> Result<Obj<Untyped>, Failure> {
-    match guarded("intake", || intake.accept(json, source)) {
+fn accept(
+    intake: &mut dyn Intake,
+    json: &Bytes,
+    source: ObjectSource,
+    shard: Option<&Shard>,
+) -> Result<Sharded, Failure> {
+    let mut accept = || match shard {
+        None => intake.accept(json, source).map(Sharded::Inside),
+        Some(shard) => intake.accept_sharded(json, source, shard),
+    };
+    match guarded("intake", &mut accept) {
         Some(accepted) => accepted.map_err(Failure::from),
         None => Err(Failure::UndecodableObject("the intake panicked".into())),
     }

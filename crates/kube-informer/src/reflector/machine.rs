@@ -10,6 +10,7 @@ use self::absence::Absence;
 use self::freshness::Freshness;
 use self::growth::Growth;
 use self::listing::{Paged, Streamed, Support};
+use self::sharding::Sharding;
 use self::staleness::{ServerVersion, Silence};
 use self::watching::{Strikes, Watch};
 use self::witness::{Verdict, Witnesses};
@@ -27,6 +28,7 @@ mod absence;
 mod freshness;
 mod growth;
 mod listing;
+mod sharding;
 mod staleness;
 #[cfg(test)]
 mod tests;
@@ -90,6 +92,7 @@ pub(crate) struct Machine {
     last_contact: Option<Duration>,
     freshness: Freshness,
     witnesses: Witnesses,
+    sharding: Sharding,
 }
 
 #[derive(Debug)]
@@ -178,6 +181,7 @@ impl Machine {
             last_contact: None,
             freshness: Freshness::default(),
             witnesses: Witnesses::default(),
+            sharding: Sharding::default(),
         }
     }
 
@@ -195,6 +199,9 @@ impl Machine {
             Input::Opened(Lane::Second) => self.second_opened(step.now),
             Input::Bytes(Lane::Second) => self.last_contact = Some(step.now),
             Input::Item(object) => self.item(object, step),
+            Input::ItemOutside => self.item_outside(step.now),
+            Input::ShardMoved(shard) => self.shard_moved(shard, step),
+            Input::ShardSupport(answer) => self.shard_support_received(answer, step),
             Input::PageEnded(end) => self.page_ended(&end, step),
             Input::Frame(Lane::Main, frame) => self.frame(frame, step),
             Input::Frame(Lane::Second, frame) => self.second_frame(frame, step),
@@ -237,6 +244,7 @@ impl Machine {
         status.degraded =
             self.degraded().map(|(cause, since)| Degradation { cause: cause.clone(), since: started + since });
         status.unverified_since = self.witnesses.unverified_since().map(|at| started + at);
+        status.shard = self.sharding.support();
         status.counters = self.counters;
     }
 
@@ -449,6 +457,7 @@ impl Machine {
         self.freshness.interrupted();
         self.history = History::WentBack;
         self.list_start = ListStart::Latest;
+        self.sharding.went_back();
         self.list(step);
     }
 

@@ -7,6 +7,7 @@ use tokio::time::Instant;
 use crate::client::ServerError;
 use crate::codec::Wire;
 use crate::object::Version;
+use crate::shard::ShardSupport;
 
 /// The observable status of a reflector.
 ///
@@ -38,6 +39,9 @@ pub struct ReflectorStatus {
     pub unverified_since: Option<Instant>,
     /// The wire format of the last response.
     pub wire: Option<Wire>,
+    /// Whether the server obeys the selector of the shard, as of the last list; none without a
+    /// shard.
+    pub shard: Option<ShardSupport>,
     /// What it has done so far.
     pub counters: Counters,
 }
@@ -168,6 +172,9 @@ pub struct Counters {
     pub changes: u64,
     /// Bookmarks received in watches.
     pub bookmarks: u64,
+    /// Objects received that do not belong to the shard: only of servers that do not obey its
+    /// selector.
+    pub outside: u64,
     /// Failures of any kind.
     pub errors: u64,
     /// Objects and frames that could not be decoded.
@@ -271,6 +278,7 @@ impl ReflectorStatus {
             degraded: None,
             unverified_since: None,
             wire: None,
+            shard: None,
             counters: Counters::default(),
         }
     }

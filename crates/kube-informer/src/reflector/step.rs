@@ -1,11 +1,14 @@
 //! Inputs and actions of the state machine.
 
+use std::sync::Arc;
+
 use super::definition_watch::DefinitionState;
 use crate::body::{Obj, Untyped};
 use crate::client::{Failure, ServerError};
 use crate::client::{ListQuery, WatchQuery};
 use crate::codec::{Change, ListEnd};
 use crate::object::Version;
+use crate::shard::{Shard, ShardSupport};
 use crate::store::Delta;
 
 /// An input of the machine.
@@ -19,6 +22,8 @@ pub(crate) enum Input {
     Bytes(Lane),
     /// An item of a list.
     Item(Obj<Untyped>),
+    /// An item of a list that does not belong to the shard.
+    ItemOutside,
     /// A list, or one page of it, is complete.
     PageEnded(ListEnd),
     /// A change or a bookmark.
@@ -36,6 +41,10 @@ pub(crate) enum Input {
     Revision(Result<ServerState, ServerError>),
     /// Whether the resource is defined, according to the definition watch.
     Definition(DefinitionState),
+    /// The reflector has another shard from now on.
+    ShardMoved(Option<Arc<Shard>>),
+    /// Whether the server obeys shard selectors, requested by [`Action::AskShardSupport`].
+    ShardSupport(Result<ShardSupport, ServerError>),
     /// The time returned by `Machine::due` has been reached.
     Tick,
     /// How many bytes of objects the sink holds, requested by [`Action::MeasureHeld`].
@@ -66,7 +75,14 @@ impl ServerState {
 #[derive(Debug)]
 pub(crate) enum Frame {
     Changed(Change, Obj<Untyped>),
-    Bookmark { version: Version, initial_events_end: bool },
+    /// A change of an object that does not belong to the shard.
+    Outside {
+        version: Version,
+    },
+    Bookmark {
+        version: Version,
+        initial_events_end: bool,
+    },
 }
 
 /// Identifies one of the two streams that may be open at the same time.
@@ -85,6 +101,8 @@ pub(crate) enum Action {
     List(ListQuery),
     /// Drop the main stream and request a watch.
     Watch(WatchQuery),
+    /// Ask whether the server obeys shard selectors.
+    AskShardSupport(Arc<Shard>),
     /// Drop the main stream.
     Close,
     /// Request the server's current version, and the state of an object.

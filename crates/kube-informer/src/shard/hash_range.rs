@@ -14,7 +14,7 @@ use crate::object::ParseError;
 /// assert!(half.contains(0));
 /// assert!(!half.contains(1 << 63));
 /// assert_eq!(half.to_string(), "0x0000000000000000..0x8000000000000000");
-/// assert_eq!("0x0000000000000000..0x10000000000000000".parse(), Ok(HashRange::ALL));
+/// assert_eq!("0x0000000000000000..0x10000000000000000".parse::<HashRange>(), Ok(HashRange::ALL));
 /// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct HashRange {
@@ -26,6 +26,8 @@ pub struct HashRange {
 impl HashRange {
     /// All hashes.
     pub const ALL: Self = Self { start: 0, last: u64::MAX };
+    /// The first hash only.
+    pub(super) const FIRST: Self = Self { start: 0, last: 0 };
 
     /// The hashes from `start` to before `end`; `None` if there are none, or if `end` is above
     /// 2^64.

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use crate::body::{Obj, Untyped};
 use crate::object::ObjectKey;
 use crate::object::Version;
+use crate::shard::Shard;
 
 /// One change that the reflector passes to the store.
 #[derive(Debug, Clone)]
@@ -17,6 +18,9 @@ pub enum Delta {
     RelistBegun(Relist),
     /// An object of the list.
     Listed(Obj<Untyped>),
+    /// An object that has entered the shard, in the state of a list of what has entered. Says
+    /// nothing about other objects.
+    Entered(Obj<Untyped>),
     /// The list is complete.
     RelistEnded {
         /// The listed scope.
@@ -31,6 +35,21 @@ pub enum Delta {
     RelistDropped(WatchScope),
     /// This scope is no longer watched; its objects are removed from the store.
     ScopeLeft(WatchScope),
+    /// The shard has moved: objects of the scope outside of it are removed from the store.
+    ShardLeft {
+        /// The watched scope.
+        scope: WatchScope,
+        /// The new shard.
+        shard: Arc<Shard>,
+    },
+    /// All objects of this shard have been delivered, in states at least as new as when the shard
+    /// was requested.
+    ShardHeld {
+        /// The watched scope.
+        scope: WatchScope,
+        /// The shard.
+        shard: Arc<Shard>,
+    },
     /// Report all objects to handlers again, except for those with a queued delta.
     Resync {
         /// The keys with a queued delta.
@@ -99,12 +118,16 @@ impl Delta {
     #[must_use]
     pub fn object(&self) -> Option<&Obj<Untyped>> {
         match self {
-            Self::Changed(object) | Self::Deleted(object) | Self::Listed(object) => Some(object),
+            Self::Changed(object) | Self::Deleted(object) | Self::Listed(object) | Self::Entered(object) => {
+                Some(object)
+            }
             Self::RelistBegun(_)
             | Self::RelistEnded { .. }
             | Self::RelistAbandoned(_)
             | Self::RelistDropped(_)
             | Self::ScopeLeft(_)
+            | Self::ShardLeft { .. }
+            | Self::ShardHeld { .. }
             | Self::Resync { .. }
             | Self::Bookmark { .. } => None,
         }

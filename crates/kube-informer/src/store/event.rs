@@ -111,8 +111,8 @@ pub enum FinalState {
     /// The deletion was missed: this is the last state received, and there may have been later
     /// ones.
     Missed,
-    /// Not deleted on the server: the object no longer passes the filter, or its scope is no longer
-    /// watched.
+    /// Not deleted on the server: the object no longer passes the filter, its scope is no longer
+    /// watched, or its shard has moved.
     Filtered,
 }
 

@@ -32,7 +32,8 @@ impl Store {
 
     pub(super) fn listed(&mut self, hashes: KeyHashes, object: Obj<Untyped>, events: &mut Events) {
         let Some(at) = self.listings.iter().position(|listing| listing.relist.scope.covers(object.key())) else {
-            return self.changed(hashes, object, events);
+            self.scopes.advance_for(object.key(), object.version());
+            return self.changed(hashes, object, Origin::Live, events);
         };
         let listing = &mut self.listings[at];
         listing.contradicting.remove(object.key());

@@ -23,6 +23,7 @@ mod pager;
 mod panics;
 mod retry_watch;
 mod served;
+mod shards;
 mod shutdown;
 mod until;
 mod wire;

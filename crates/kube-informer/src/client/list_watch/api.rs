@@ -25,6 +25,7 @@ use crate::client::{Failure, Operation, ScopedResource, ServerError, discovery};
 use crate::codec::Wire;
 use crate::codec::protobuf::{RELEASE, Table};
 use crate::object::{FieldSelector, Kind, ObjectKey, ParseError, check_namespace, check_segment};
+use crate::shard::{Shard, ShardSupport};
 
 /// One resource of an API server: all of it, or one namespace.
 ///
@@ -376,6 +377,10 @@ impl ListWatch for ApiListWatch {
         response.inspect_err(|error| lost(followed, error))
     }
 
+    async fn shard_support(&self, shard: Arc<Shard>) -> Result<ShardSupport, ServerError> {
+        self.shard_support_here(shard).await
+    }
+
     fn server(&self) -> Option<Arc<str>> {
         self.server.get()
     }
@@ -396,6 +401,27 @@ impl ApiListWatch {
         let is_cluster_scoped = resource.is_cluster_scoped();
         let namespace = self.namespace.clone().filter(|_| !is_cluster_scoped);
         Ok(Self { resource: Arc::new(resource.resource), is_cluster_scoped, followed: None, namespace, ..self.clone() })
+    }
+
+    /// The same requests to the served version; none if the version is that of the resource.
+    pub(super) async fn served_version(&self) -> Result<Option<Self>, ServerError> {
+        match &self.followed {
+            Some(followed) => self.resolved(followed, Operation::Probe, Purpose::Continue).await.map(Some),
+            None => Ok(None),
+        }
+    }
+
+    pub(super) fn resource(&self) -> &ApiResource {
+        &self.resource
+    }
+
+    pub(super) fn what(&self) -> Arc<str> {
+        Arc::clone(&self.what)
+    }
+
+    /// A request for whole objects in JSON, without selectors.
+    pub(super) async fn request_json(&self, operation: Operation, parameters: Parameters) -> Result<Body, ServerError> {
+        self.request(operation, self.namespace.as_deref(), parameters, "application/json").await
     }
 
     async fn list_here(&self, query: ListQuery) -> Result<Body, ServerError> {

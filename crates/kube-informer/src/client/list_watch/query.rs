@@ -1,8 +1,13 @@
 //! The queries that a source receives.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use crate::object::{ObjectKey, Version};
+use crate::shard::Shard;
+
+/// The parameter that selects a shard (KEP-5866).
+pub(super) const SHARD_SELECTOR: &str = "shardSelector";
 
 /// A list request. The source itself has the resource, namespace and selectors.
 ///
@@ -27,6 +32,9 @@ pub struct ListQuery {
     pub detail: Detail,
     /// Requests only this object. A source that cannot do that returns the others as well.
     pub object: Option<ObjectKey>,
+    /// Requests only the objects of this shard. A source that cannot do that returns the others as
+    /// well; they are not used.
+    pub shard: Option<Arc<Shard>>,
 }
 
 /// The minimum resource version of a list.
@@ -94,6 +102,9 @@ pub struct WatchQuery {
     pub bookmarks: Bookmarks,
     /// The duration after which the server ends the watch.
     pub timeout: Duration,
+    /// Requests only the objects of this shard. A source that cannot do that sends the others as
+    /// well; they are not used.
+    pub shard: Option<Arc<Shard>>,
 }
 
 /// Where a watch starts.
@@ -143,12 +154,15 @@ impl ListQuery {
     /// A list at this version, without pagination.
     #[must_use]
     pub fn new(version: ListVersion) -> Self {
-        Self { version, limit: None, continue_token: None, detail: Detail::Usual, object: None }
+        Self { version, limit: None, continue_token: None, detail: Detail::Usual, object: None, shard: None }
     }
 
     /// The query parameters.
     pub(super) fn parameters(&self) -> Parameters {
         let mut parameters = Parameters::default();
+        if let Some(shard) = &self.shard {
+            parameters.set(SHARD_SELECTOR, shard.query());
+        }
         if let Some(limit) = self.limit {
             parameters.set("limit", limit.to_string());
         }
@@ -173,13 +187,16 @@ impl WatchQuery {
     /// A watch with bookmarks.
     #[must_use]
     pub fn new(start: WatchStart, timeout: Duration) -> Self {
-        Self { start, bookmarks: Bookmarks::Wanted, timeout }
+        Self { start, bookmarks: Bookmarks::Wanted, timeout, shard: None }
     }
 
     /// The query parameters.
     pub(super) fn parameters(&self) -> Parameters {
         let mut parameters = Parameters::default();
         parameters.set("watch", "true");
+        if let Some(shard) = &self.shard {
+            parameters.set(SHARD_SELECTOR, shard.query());
+        }
         if self.bookmarks == Bookmarks::Wanted {
             parameters.set("allowWatchBookmarks", "true");
         }

@@ -54,6 +54,11 @@ pub enum Failure {
         /// Its content type.
         content_type: Box<str>,
     },
+    /// The list is of another shard than the requested one, so objects may be missing.
+    OtherShard {
+        /// The selector that the server has applied.
+        applied: Box<str>,
+    },
     /// The response is JSON, but not a list.
     NotAList {
         /// Its kind.
@@ -222,6 +227,9 @@ impl fmt::Display for Failure {
             Self::Gzip => f.write_str("the answer is malformed gzip"),
             Self::TooLong { limit } => write!(f, "an object is longer than {limit} bytes"),
             Self::NotJson { content_type } => write!(f, "the answer is no JSON but {content_type}"),
+            Self::OtherShard { applied } => {
+                write!(f, "the server has listed another shard than the requested one: {applied}")
+            }
             Self::NotAList { kind } => write!(f, "the answer is no list but a {kind}"),
             Self::Undecodable(broken) => write!(f, "the answer cannot be read: {broken}"),
             Self::UndecodableObject(text) => write!(f, "an object cannot be read: {text}"),

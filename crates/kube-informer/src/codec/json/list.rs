@@ -41,6 +41,8 @@ pub struct ListEnd {
     pub continue_token: Option<String>,
     /// The number of items on further pages, if the server reports it.
     pub remaining: Option<u64>,
+    /// The shard selector that the server has applied (`shardInfo`), as it renders it.
+    pub shard_selector: Option<String>,
 }
 
 /// Why a list cannot be read.
@@ -294,10 +296,28 @@ impl ListEnd {
                 self.continue_token = string(value)?.filter(|text| !text.is_empty());
             } else if name.is("remainingItemCount") {
                 self.remaining = std::str::from_utf8(value).ok().and_then(|text| text.parse().ok());
+            } else if name.is("shardInfo") {
+                self.shard_selector = shard_selector(value)?;
             }
         }
         Ok(())
     }
+}
+
+/// The selector of a `shardInfo`, if it has one.
+fn shard_selector(json: &[u8]) -> Result<Option<String>, Broken> {
+    let mut cursor = Cursor::new(json);
+    if cursor.peek()? != b'{' {
+        return Ok(None);
+    }
+    let mut members = cursor.object()?;
+    while let Some(name) = cursor.field(&mut members)? {
+        let value = cursor.value()?;
+        if name.is("selector") {
+            return string(value);
+        }
+    }
+    Ok(None)
 }
 
 /// A string value, or none if the value has another type.

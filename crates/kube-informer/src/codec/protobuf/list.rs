@@ -208,6 +208,14 @@ impl ListEnd {
                     self.continue_token = Some(text(token)?).filter(|text| !text.is_empty()).map(str::to_owned);
                 }
                 (4, Datum::Number(remaining)) => self.remaining = Some(remaining),
+                (5, Datum::Bytes(shard_info)) => {
+                    let mut fields = Fields::of(shard_info);
+                    while let Some(field) = fields.next()? {
+                        if let (1, Datum::Bytes(selector)) = field {
+                            self.shard_selector = Some(text(selector)?.to_owned());
+                        }
+                    }
+                }
                 _ => {}
             }
         }

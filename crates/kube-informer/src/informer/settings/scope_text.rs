@@ -3,12 +3,15 @@
 use std::fmt;
 
 use crate::object::{FieldSelector, Selector};
+use crate::shard::ShardKey;
 
 /// Namespaces and selectors, to be printed. `None` means all namespaces.
 pub(crate) struct ScopeText<'a> {
     pub(crate) namespaces: Option<Vec<&'a str>>,
     pub(crate) labels: Option<&'a Selector>,
     pub(crate) fields: Option<&'a FieldSelector>,
+    /// The key of the shard, whose ranges may move.
+    pub(crate) shard: Option<ShardKey>,
 }
 
 impl fmt::Display for ScopeText<'_> {
@@ -24,6 +27,10 @@ impl fmt::Display for ScopeText<'_> {
         }
         if let Some(fields) = self.fields.filter(|fields| !fields.is_everything()) {
             write!(f, "{before}with {fields}")?;
+            before = " ";
+        }
+        if let Some(key) = self.shard {
+            write!(f, "{before}sharded by {}", key.path())?;
         }
         Ok(())
     }

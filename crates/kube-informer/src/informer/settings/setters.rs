@@ -13,6 +13,7 @@ use crate::object::{FieldPath, FieldSelector, Object, ParseError, Selector};
 use crate::pipeline::Discipline;
 use crate::pipeline::metrics::Metrics;
 use crate::reflector;
+use crate::shard::Shard;
 use crate::store::{Verdict, WatchScope};
 
 /// Defines each setter for both [`InformerSettings`] and the builder that contains them.
@@ -112,6 +113,42 @@ setters! {
     /// ```
     fn fields(self, fields: impl TryInto<FieldSelector, Error: Into<ParseError>>) {
         self.fields = self.parsed("field selector", fields);
+    }
+
+    /// Restricts the informer to a [shard](crate::shard): several processes with different shards
+    /// divide the objects of a resource between them.
+    ///
+    /// Requests carry the selector of the shard (KEP-5866), and every received object is checked
+    /// here as well, before anything but its metadata is read. So the cache has exactly the objects
+    /// of the shard, whether the server obeys the selector or ignores it, as those before 1.36 and
+    /// those without the feature gate `ShardedListAndWatch` do;
+    /// [`Health::shard`](crate::Health::shard) says which. A server that ignores it sends everything
+    /// to everyone: memory is divided all the same, but bandwidth and the scan of metadata are not.
+    ///
+    /// The ranges can be moved: [`Informer::set_shard`](crate::Informer::set_shard). A shard
+    /// without ranges holds nothing.
+    ///
+    /// Children do not follow their owners into a shard by uid, because they have uids of their own:
+    /// see [`shard`](crate::shard#owners-and-children).
+    ///
+    /// ```
+    /// # kube_embedded::doctest(["a", "b", "c"], async |server| {
+    /// # let client = kube::Client::new(server.service(), "default");
+    /// # use k8s_openapi::api::core::v1::ConfigMap;
+    /// use kube_informer::Informer;
+    /// use kube_informer::shard::{HashRanges, Shard, ShardKey};
+    ///
+    /// let mut objects = 0;
+    /// for part in HashRanges::parts(3) {
+    ///     let member = Informer::<ConfigMap>::builder(client.clone()).shard(Shard::new(ShardKey::Uid, part)).start();
+    ///     member.synced().await?;
+    ///     objects += member.lister().len();
+    /// }
+    /// assert_eq!(objects, 3); // each object is in one of the three
+    /// # Ok(()) });
+    /// ```
+    fn shard(self, shard: Shard) {
+        self.shard = Some(shard);
     }
 
     /// Sets the resync period. None by default.

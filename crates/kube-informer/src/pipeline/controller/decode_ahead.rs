@@ -37,7 +37,7 @@ impl DecodeAhead {
             return Vec::new();
         }
         let key = |delta: &Delta| match delta {
-            Delta::Changed(object) | Delta::Listed(object) => Some(object.key().clone()),
+            Delta::Changed(object) | Delta::Listed(object) | Delta::Entered(object) => Some(object.key().clone()),
             _ => None,
         };
         batch.iter().filter_map(key).collect()

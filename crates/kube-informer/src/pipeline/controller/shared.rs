@@ -13,6 +13,7 @@ use crate::pipeline::health::{Condition, Health};
 use crate::pipeline::platform::{Mutex, watch};
 use crate::pipeline::processor::{Mailbox, NewHandler};
 use crate::reflector::{ReflectorStatus, StatusReceiver};
+use crate::shard::Shard;
 use crate::store::WatchScope;
 
 /// Interval between warnings while a shutdown waits.
@@ -61,6 +62,8 @@ pub(crate) struct SyncProgress {
     pub(crate) complete: Option<u64>,
     /// Also `None` while the store is replaced because the server went back in time.
     pub(crate) version: Option<Version>,
+    /// The shard that is completely in the store; none without one, or while scopes differ.
+    pub(crate) shard: Option<Arc<Shard>>,
     /// How often the server went back in time.
     pub(crate) rollbacks: u64,
     pub(crate) stopped: bool,
@@ -117,6 +120,10 @@ impl ControllerShared {
         wanted.generation += 1;
         drop(wanted);
         self.wake();
+    }
+
+    pub(crate) fn has_scopes(&self) -> bool {
+        !self.wanted.lock().scopes.is_empty()
     }
 
     /// The wanted scopes, unless `generation` is current.
@@ -253,7 +260,7 @@ impl ControllerShared {
         self.statuses.lock().iter().map(|status| status.borrow().clone()).collect()
     }
 
-    pub(super) fn advance(&self, advance: impl FnOnce(&mut SyncProgress)) {
+    pub(crate) fn advance(&self, advance: impl FnOnce(&mut SyncProgress)) {
         self.progress.send_modify(advance);
     }
 

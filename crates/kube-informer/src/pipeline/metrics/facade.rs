@@ -3,6 +3,7 @@
 use ::metrics::{Label, counter, describe_counter, describe_gauge, gauge};
 
 use super::{Figures, HandlerFigures, InformerName, Metrics};
+use crate::shard::ShardSupport;
 
 /// Reports to the recorder that the program has installed for the `metrics` crate. With the feature
 /// `metrics`, informers without [other metrics](crate::InformerBuilder::metrics) report to it.
@@ -53,7 +54,7 @@ struct HandlerMetric {
     value: fn(&HandlerFigures) -> f64,
 }
 
-const GAUGES: [Metric; 5] = [
+const GAUGES: [Metric; 6] = [
     Metric {
         name: "kube_informer_objects",
         help: "Number of objects in the cache.",
@@ -79,6 +80,15 @@ const GAUGES: [Metric; 5] = [
         help: "Seconds since anything was last received from the server.",
         value: |figures| Some(figures.last_contact_age?.as_secs_f64()),
     },
+    Metric {
+        name: "kube_informer_shard_honoured",
+        help: "1 if the server sends only the objects of the shard, 0 if it sends others as well.",
+        value: |figures| match figures.shard? {
+            ShardSupport::Honoured => Some(1.0),
+            ShardSupport::Ignored => Some(0.0),
+            ShardSupport::Unknown => None,
+        },
+    },
 ];
 
 /// A counter, with its value.
@@ -88,7 +98,7 @@ struct Total {
     value: fn(&Figures) -> u64,
 }
 
-const TOTALS: [Total; 9] = [
+const TOTALS: [Total; 10] = [
     Total {
         name: "kube_informer_decodes_total",
         help: "Number of bodies of objects that were decoded.",
@@ -113,6 +123,11 @@ const TOTALS: [Total; 9] = [
         name: "kube_informer_watches_total",
         help: "Number of watches that were begun.",
         value: |figures| figures.reflector.watches,
+    },
+    Total {
+        name: "kube_informer_outside_shard_total",
+        help: "Number of received objects that do not belong to the shard.",
+        value: |figures| figures.reflector.outside,
     },
     Total {
         name: "kube_informer_errors_total",

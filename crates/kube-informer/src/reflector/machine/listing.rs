@@ -1,5 +1,6 @@
 //! Lists: streaming lists and LISTs, paginated or not.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use super::super::settings::{PAGE, ReflectorSettings};
@@ -9,9 +10,10 @@ use super::watching::Watch;
 use super::{ListStart, Machine, MachinePhase, NextRequest, RelistState, Step, raise};
 use crate::body::{Obj, Untyped};
 use crate::client::{Failure, Operation, ServerError};
-use crate::client::{ListQuery, ListVersion, WatchQuery, WatchStart};
+use crate::client::{ListQuery, ListVersion, WatchStart};
 use crate::codec::{Change, ListEnd};
 use crate::object::Version;
+use crate::shard::{Echo, Shard};
 use crate::store::{Delta, History};
 
 /// Whether the server supports streaming lists.
@@ -40,6 +42,7 @@ pub(super) struct Paged {
     query: ListQuery,
     page: Page,
     attempt: Attempt,
+    extent: ListExtent,
     /// When the first page was requested.
     requested_at: Duration,
     version: Option<Version>,
@@ -53,6 +56,15 @@ pub(super) struct Paged {
 enum Page {
     First,
     Further,
+}
+
+/// What a LIST is of.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum ListExtent {
+    /// All objects of the scope, or of its shard.
+    Everything,
+    /// The objects that have entered the shard.
+    Entering,
 }
 
 /// Whether the list has already been restarted because its pages expired.
@@ -72,6 +84,8 @@ pub(super) struct ListProgress {
     /// How many objects had been received then.
     objects_before: u64,
     pub(super) objects: u64,
+    /// Objects that do not belong to the shard.
+    outside: u64,
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -90,16 +104,27 @@ enum Response {
 
 impl ListProgress {
     fn new(mode: ListMode, now: Duration) -> Self {
-        Self { mode, response: Response::Requested(now), requested_at: now, objects_before: 0, objects: 0 }
+        Self { mode, response: Response::Requested(now), requested_at: now, objects_before: 0, objects: 0, outside: 0 }
     }
 
     /// The next page is requested.
     fn requested(&mut self, now: Duration) {
         self.response = Response::Requested(now);
-        if self.objects > self.objects_before {
+        let received = self.objects + self.outside;
+        if received > self.objects_before {
             self.requested_at = now;
-            self.objects_before = self.objects;
+            self.objects_before = received;
         }
+    }
+
+    /// An object has arrived that does not belong to the shard.
+    pub(super) fn received_outside(&mut self) {
+        self.outside += 1;
+    }
+
+    /// Whether all objects so far belong to the shard.
+    fn is_within_shard(&self) -> bool {
+        self.outside == 0
     }
 
     /// The response has begun, or more of it has arrived.
@@ -147,6 +172,7 @@ impl Machine {
         self.leave_phase(step);
         self.abandon_relist(step);
         self.witnesses.forget();
+        self.sharding.lists_everything();
         if self.support == Support::Refused {
             return self.list_pages(step);
         }
@@ -154,7 +180,7 @@ impl Machine {
         let not_older_than = self.version.clone().filter(|_| self.list_start == ListStart::ReachedVersion);
         let start = WatchStart::Everything { not_older_than };
         self.counters.streaming_lists += 1;
-        step.act(Action::Watch(WatchQuery::new(start, timeout)));
+        step.act(Action::Watch(self.watch_query(start, timeout)));
         let progress = ListProgress::new(ListMode::Streamed, step.now);
         self.phase = MachinePhase::Streaming(Streamed { requested_at: step.now, timeout, progress });
     }
@@ -172,18 +198,31 @@ impl Machine {
         };
         let mut query = ListQuery::new(version);
         query.limit = self.settings.page_size.or(usual);
-        self.list_from(query, Attempt::First, step);
+        query.shard = self.sharding.shard();
+        self.witnesses.forget();
+        self.list_from(query, Attempt::First, ListExtent::Everything, step);
     }
 
-    fn list_from(&mut self, query: ListQuery, attempt: Attempt, step: &mut Step<'_>) {
+    /// Lists the objects that have entered the shard. The watch continues after that from where it
+    /// was.
+    pub(super) fn list_entering(&mut self, shard: Shard, step: &mut Step<'_>) {
+        self.leave_phase(step);
+        // The newest version: what was written before the move is in the list.
+        let mut query = ListQuery::new(ListVersion::Latest);
+        query.limit = self.settings.page_size.or(Some(PAGE));
+        query.shard = Some(Arc::new(shard));
+        self.list_from(query, Attempt::First, ListExtent::Entering, step);
+    }
+
+    fn list_from(&mut self, query: ListQuery, attempt: Attempt, extent: ListExtent, step: &mut Step<'_>) {
         self.abandon_relist(step);
-        self.witnesses.forget();
         self.counters.lists += 1;
         step.act(Action::List(query.clone()));
         self.phase = MachinePhase::Listing(Paged {
             query,
             page: Page::First,
             attempt,
+            extent,
             requested_at: step.now,
             version: None,
             token: None,
@@ -194,6 +233,9 @@ impl Machine {
 
     /// An item of a LIST.
     pub(super) fn item(&mut self, object: Obj<Untyped>, step: &mut Step<'_>) {
+        if self.is_listing_entering() {
+            return self.entered(object, step);
+        }
         if !self.is_within_limit(&object) {
             return self.failed(self.too_large(Operation::List), step);
         }
@@ -201,6 +243,23 @@ impl Machine {
         paged.progress.objects += 1;
         paged.remaining = paged.remaining.map(|remaining| remaining.saturating_sub(1));
         self.listed(object, step);
+    }
+
+    /// An object of a list after a move of the shard.
+    fn entered(&mut self, object: Obj<Untyped>, step: &mut Step<'_>) {
+        let MachinePhase::Listing(paged) = &mut self.phase else { return };
+        paged.progress.objects += 1;
+        paged.remaining = paged.remaining.map(|remaining| remaining.saturating_sub(1));
+        self.counters.listed += 1;
+        // Delivered, so a server that does not have this version later went back in time.
+        raise(&mut self.abandoned, Some(object.version().clone()));
+        let bytes = object.weight() as u64;
+        self.deliver(Delta::Entered(object), step);
+        self.measure_growth(bytes, step);
+    }
+
+    fn is_listing_entering(&self) -> bool {
+        matches!(&self.phase, MachinePhase::Listing(paged) if paged.extent == ListExtent::Entering)
     }
 
     fn listed(&mut self, object: Obj<Untyped>, step: &mut Step<'_>) {
@@ -220,12 +279,22 @@ impl Machine {
         if paged.page == Page::First {
             paged.version.clone_from(&end.version);
         }
+        let echo = paged.query.shard.as_ref().map(|shard| Echo::of(end.shard_selector.as_deref(), shard));
+        if let (Some(Echo::Other), Some(applied)) = (echo, &end.shard_selector) {
+            let failure = Failure::OtherShard { applied: applied.as_str().into() };
+            return self.list_failed(self.error(Operation::List, failure), step);
+        }
         let Some(token) = end.continue_token.clone() else {
             let Some(version) = paged.version.clone() else {
                 return self.list_failed(self.error(Operation::List, Failure::NoVersion), step);
             };
-            let requested_at = paged.requested_at;
-            return self.list_complete(version, requested_at, step);
+            let (requested_at, extent) = (paged.requested_at, paged.extent);
+            let is_within_shard = paged.progress.is_within_shard();
+            self.sharding.listed(is_within_shard, echo);
+            return match extent {
+                ListExtent::Everything => self.list_complete(version, requested_at, step),
+                ListExtent::Entering => self.entering_complete(version, step),
+            };
         };
         if paged.token.as_ref() == Some(&token) {
             return self.list_failed(self.error(Operation::List, Failure::RepeatedPage), step);
@@ -278,11 +347,18 @@ impl Machine {
             Frame::Bookmark { version, initial_events_end: true } => {
                 let requested_at = streamed.requested_at;
                 let watch = Watch::new(requested_at, streamed.timeout);
+                let is_within_shard = streamed.progress.is_within_shard();
+                self.sharding.listed(is_within_shard, None);
                 if self.complete(version, step) {
                     self.freshness.listed(requested_at, step.now, self.settings.short_watch, true);
                     self.backoff.healthy(step.now);
                     self.phase = MachinePhase::Watching(watch);
                 }
+            }
+            Frame::Outside { .. } => {
+                streamed.progress.received(step.now);
+                streamed.progress.received_outside();
+                self.counters.outside += 1;
             }
             Frame::Bookmark { .. } => {}
         }
@@ -315,6 +391,7 @@ impl Machine {
         self.silence.reset(step.now, &self.settings);
         self.unwatch_definition(step);
         self.measure_listed(list, step);
+        self.shard_held(step);
         true
     }
 
@@ -356,11 +433,14 @@ impl Machine {
     pub(super) fn list_failed(&mut self, error: ServerError, step: &mut Step<'_>) {
         let MachinePhase::Listing(paged) = &self.phase else { return };
         let expired_within = paged.page == Page::Further && paged.attempt == Attempt::First && error.is_expired();
+        let extent = paged.extent;
         let again = expired_within.then(|| ListQuery { limit: None, ..paged.query.clone() });
         self.report(&error, step);
         match again {
             // The pages would expire again: this time without pagination.
-            Some(query) => self.list_from(query, Attempt::Again, step),
+            Some(query) => self.list_from(query, Attempt::Again, extent, step),
+            // Before the watch, what has entered is listed again.
+            None if extent == ListExtent::Entering => self.wait(NextRequest::Watch, error, step),
             None if error.is_expired() || error.is_too_large_version() || may_be_the_version(&error) => {
                 self.version_refused(error, step);
             }

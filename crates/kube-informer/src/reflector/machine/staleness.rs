@@ -8,8 +8,8 @@ use super::super::status::RelistReason;
 use super::super::step::{Action, Frame};
 use super::watching::Watch;
 use super::{Machine, MachinePhase, Step};
+use crate::client::WatchStart;
 use crate::client::{Failure, Operation, ServerError};
-use crate::client::{WatchQuery, WatchStart};
 use crate::object::Version;
 
 /// How long nothing has been received, and how long that is tolerated before a probe.
@@ -125,7 +125,7 @@ impl Machine {
         let timeout = self.settings.watch_duration(step.rng.next_fraction());
         self.probe_version(SecondWatch::Requested { timeout }, step);
         self.counters.watches += 1;
-        step.act(Action::WatchSecond(WatchQuery::new(WatchStart::After(version), timeout)));
+        step.act(Action::WatchSecond(self.watch_query(WatchStart::After(version), timeout)));
     }
 
     fn probe_version(&mut self, second: SecondWatch, step: &mut Step<'_>) {

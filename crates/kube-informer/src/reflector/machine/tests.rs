@@ -11,6 +11,7 @@ mod absence;
 mod freshness;
 mod growth;
 mod listing;
+mod sharding;
 mod silence;
 mod watching;
 mod witness;
@@ -168,6 +169,7 @@ fn word(action: &Action) -> String {
     match action {
         Action::List(query) => format!("list {}", list_word(query)),
         Action::Watch(query) => watch_word(query),
+        Action::AskShardSupport(_) => "ask shard support".to_owned(),
         Action::Close => "close".to_owned(),
         Action::RequestRevision(query) => {
             assert_eq!((query.limit, query.detail, &query.version), (Some(1), Detail::Metadata, &ListVersion::Latest));
@@ -191,6 +193,9 @@ fn word(action: &Action) -> String {
             Delta::RelistAbandoned(_) => "abandoned".to_owned(),
             Delta::RelistDropped(_) => "dropped".to_owned(),
             Delta::Bookmark { version, .. } => format!("bookmark @{version}"),
+            Delta::Entered(object) => format!("entered {}@{}", object.key(), object.version()),
+            Delta::ShardLeft { shard, .. } => format!("left for {}", shard.ranges),
+            Delta::ShardHeld { shard, .. } => format!("held {}", shard.ranges),
             other => panic!("not an event of a reflector: {other:?}"),
         },
     }

@@ -6,8 +6,8 @@ use super::super::status::RelistReason;
 use super::super::step::{Action, Frame};
 use super::staleness::StallProbe;
 use super::{Machine, MachinePhase, NextRequest, Step};
+use crate::client::WatchStart;
 use crate::client::{Failure, Operation, ServerError};
-use crate::client::{WatchQuery, WatchStart};
 use crate::codec::Change;
 use crate::object::Version;
 use crate::store::Delta;
@@ -64,10 +64,13 @@ impl Watch {
 impl Machine {
     pub(super) fn watch(&mut self, step: &mut Step<'_>) {
         let Some(version) = self.version.clone() else { return self.list(step) };
+        if let Some(entering) = self.sharding.entering() {
+            return self.list_entering(entering, step);
+        }
         self.leave_phase(step);
         let timeout = self.settings.watch_duration(step.rng.next_fraction());
         self.counters.watches += 1;
-        step.act(Action::Watch(WatchQuery::new(WatchStart::After(version), timeout)));
+        step.act(Action::Watch(self.watch_query(WatchStart::After(version), timeout)));
         self.phase = MachinePhase::Opening(Watch::new(step.now, timeout));
     }
 
@@ -80,6 +83,7 @@ impl Machine {
         self.phase = MachinePhase::Watching(Watch::new(watch.requested_at, watch.timeout));
         self.strikes.open = 0;
         self.backoff.healthy(step.now);
+        self.ask_shard_support(step);
         if std::mem::take(&mut self.must_verify_server) {
             self.verify_after_failure(step);
         }
@@ -131,12 +135,23 @@ impl Machine {
                     self.freshness.changed(self.version.as_ref(), step.now);
                 }
                 self.witnesses.changed(change, &object);
+                if self.sharding.is_in_list(change, &object, self.version.as_ref()) {
+                    return;
+                }
                 if change == Change::Deleted {
                     self.deliver(Delta::Deleted(object), step);
                 } else {
                     let bytes = object.weight() as u64;
                     self.deliver(Delta::Changed(object), step);
                     self.measure_growth(bytes, step);
+                }
+            }
+            Frame::Outside { version } => {
+                self.counters.outside += 1;
+                self.sharding.received_outside();
+                if self.version.as_ref().is_none_or(|ours| version.has_form_of(ours)) {
+                    self.reached(version);
+                    self.freshness.changed(self.version.as_ref(), step.now);
                 }
             }
             Frame::Bookmark { version, .. } => {
