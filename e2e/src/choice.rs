@@ -3,7 +3,7 @@
 use crate::Error;
 
 /// All steps.
-const STEPS: [&str; 24] = [
+const STEPS: [&str; 26] = [
     "conformance/real",
     "conformance/embedded",
     "conformance/sharded",
@@ -18,6 +18,8 @@ const STEPS: [&str; 24] = [
     "informer/writes",
     "informer/access",
     "informer/definitions",
+    "informer/shards",
+    "informer/sharded",
     "informer/compaction",
     "informer/apiserver-killed",
     "informer/etcd-stopped",

@@ -8,13 +8,17 @@ mod event_recorder;
 mod kinds;
 mod outages;
 mod playground;
+mod shards;
 mod tokens;
 mod watched;
 mod writer;
 mod writes;
 
+use kube_informer::shard::ShardSupport;
+
 use self::kinds::Trial;
 use crate::Error;
+use crate::binaries::Binaries;
 use crate::control_plane::ControlPlane;
 use crate::results::Results;
 
@@ -31,6 +35,7 @@ pub(crate) async fn expiring(results: &Results, control_plane: &ControlPlane) ->
 pub(crate) async fn undisturbed(results: &Results, control_plane: &ControlPlane) -> Result<(), Error> {
     let playground = Playground::new(control_plane.target())?;
     gentle(results, &playground, Trial::WithExamples).await?;
+    results.step("informer/shards", shards::run(&playground, ShardSupport::Ignored)).await?;
     results.step("informer/compaction", compaction::run(&playground, control_plane)).await
 }
 
@@ -46,7 +51,13 @@ pub(crate) async fn elsewhere(results: &Results, playground: &Playground) -> Res
     const OURS: &str = "needs a control plane of its own";
     results.skip("informer/tokens", OURS)?;
     gentle(results, playground, Trial::LookOnly).await?;
-    for step in ["informer/compaction", "informer/apiserver-killed", "informer/etcd-stopped"] {
+    for step in [
+        "informer/shards",
+        "informer/sharded",
+        "informer/compaction",
+        "informer/apiserver-killed",
+        "informer/etcd-stopped",
+    ] {
         results.skip(step, OURS)?;
     }
     Ok(())
@@ -58,4 +69,10 @@ async fn gentle(results: &Results, playground: &Playground, trial: Trial) -> Res
     results.step("informer/writes", writes::run(playground)).await?;
     results.step("informer/access", access::run(playground)).await?;
     results.step("informer/definitions", definitions::run(playground)).await
+}
+
+/// Shards on a server that obeys their selectors, which is started for this.
+pub(crate) async fn on_sharded_server(binaries: &Binaries) -> Result<String, Error> {
+    let control_plane = ControlPlane::start_sharded(binaries).await?;
+    shards::run(&Playground::new(control_plane.target())?, ShardSupport::Honoured).await
 }

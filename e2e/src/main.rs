@@ -131,6 +131,9 @@ async fn run(results: &Results) -> Result<(), Error> {
                     results.step("command/forms", plugin.forms(&control_plane.kubeconfig())).await?;
                 }
             }
+            if release == Release::Current {
+                results.step("informer/sharded", informer::on_sharded_server(&binaries)).await?;
+            }
             informer::undisturbed(results, &control_plane).await
         },
     )?;
