@@ -5,7 +5,7 @@
 //! `disconnection` makes a worker wait while the cache of the controller's own kind is cut off. Uses
 //! `figures` and the controller's informers.
 
-pub(crate) use self::caches::Caches;
+pub(crate) use self::caches::{Caches, latest_version};
 pub(crate) use self::disconnection::Disconnection;
 pub(crate) use self::gate::{Gate, Passage};
 pub(crate) use self::tracker::Tracker;

@@ -58,6 +58,9 @@ pub(crate) struct ControllerContext {
     pub(crate) caches: Arc<Caches>,
     pub(crate) children: Children,
     pub(crate) figures: FiguresRecorder,
+    /// Whether another process may write for an object of the same name: then writes to the object
+    /// that is reconciled name its uid.
+    pub(crate) is_by_uid: bool,
 }
 
 impl Context {

@@ -14,12 +14,15 @@ pub use self::handles::{Owned, Watched};
 pub use self::monitor::Monitor;
 pub use self::watch::Watch;
 use crate::leadership::Leadership;
+use crate::sharding::ShardGroup;
 
 mod builder;
+mod follower;
 mod gone;
 mod handles;
 mod mapping;
 mod monitor;
+mod ranges;
 mod run;
 mod watch;
 
@@ -30,7 +33,18 @@ mod watch;
 pub struct Controller {
     monitor: Monitor,
     synced: Box<dyn Fn() -> BoxFuture<'static, Result<(), NotSynced>> + Send + Sync>,
-    run: Box<dyn FnOnce(Leadership, BoxFuture<'static, ()>) -> BoxFuture<'static, ()> + Send>,
+    group: Option<ShardGroup>,
+    run: Run,
+}
+
+type Run = Box<dyn FnOnce(Rights, BoxFuture<'static, ()>) -> BoxFuture<'static, ()> + Send>;
+
+/// What gives a controller the right to write.
+enum Rights {
+    /// For all objects.
+    Leadership(Leadership),
+    /// For the objects of the ranges that this process holds.
+    Group(ShardGroup),
 }
 
 /// A cache of a controller cannot be filled, and waiting longer does not help.
@@ -78,16 +92,36 @@ impl Controller {
         (self.synced)()
     }
 
+    /// Reconciles only the objects in the ranges that this process holds as a member of a group.
+    ///
+    /// The objects of a range are reconciled by the process that holds it, from the moment at which
+    /// its caches have what the last holder has seen and written. A range that is to be released
+    /// is released when its attempts have ended. The writes of an attempt fail once its range is
+    /// lost, and the attempt is cancelled. See [the guide](crate::guide::shards).
+    ///
+    /// [`gone`](ControllerBuilder::gone) is called by the process that holds the range at the time.
+    pub fn sharded(self, group: &ShardGroup) -> Self {
+        Self { group: Some(group.clone()), ..self }
+    }
+
+    pub(crate) fn group(&self) -> Option<&ShardGroup> {
+        self.group.as_ref()
+    }
+
     /// Reconciles until `stop` completes, and then until the running attempts have ended.
     ///
     /// Waits for the caches first. After `stop` no key is taken any more. A caller with a deadline
     /// drops the future at the deadline, which cancels the attempts that still run.
+    ///
+    /// A [sharded](Self::sharded) controller writes by the right of its group, which has to
+    /// [run](ShardGroup::run) too, and not by this leadership.
     pub fn run(
         self,
         leadership: Leadership,
         stop: impl Future<Output = ()> + Send + 'static,
     ) -> impl Future<Output = ()> + Send {
-        (self.run)(leadership, Box::pin(stop))
+        let rights = self.group.map_or(Rights::Leadership(leadership), Rights::Group);
+        (self.run)(rights, Box::pin(stop))
     }
 }
 

@@ -12,6 +12,11 @@ pub mod production {
     use crate::*;
 }
 
+pub mod shards {
+    #![doc = include_str!("../docs/shards.md")]
+    use crate::*;
+}
+
 pub mod from_kube_runtime {
     #![doc = include_str!("../docs/from-kube-runtime.md")]
     use crate::*;

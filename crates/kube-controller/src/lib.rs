@@ -49,7 +49,7 @@
 //! | [`recorder`] | events for people |
 //! | [`manager`] | the process: start, end, probes, metrics |
 //! | [`filter`], [`figures`] | which changes matter; what was counted |
-//! | [`guide`] | [write an operator](guide::operator), [run it in production](guide::production), [from kube-runtime](guide::from_kube_runtime), [from controller-runtime](guide::from_controller_runtime) |
+//! | [`guide`] | [write an operator](guide::operator), [run it in production](guide::production), [divide the objects between processes](guide::shards), [from kube-runtime](guide::from_kube_runtime), [from controller-runtime](guide::from_controller_runtime) |
 
 pub mod conditions;
 mod consistency;

@@ -32,7 +32,9 @@
 //! 2. All informers of the factory start, and their caches are filled: also those of a process that
 //!    does not lead, so that it works at once when it does. A cache that the server refuses to fill
 //!    ends the manager with an error.
-//! 3. `/readyz` succeeds, and [standby tasks](ManagerBuilder::standby_task) start.
+//! 3. `/readyz` succeeds, and [standby tasks](ManagerBuilder::standby_task) start. So do
+//!    [sharded](crate::Controller::sharded) controllers, and this process becomes a member of their
+//!    groups.
 //! 4. Leadership is acquired, if there is an election.
 //! 5. Controllers, tasks and event recorders start.
 //!
@@ -44,8 +46,8 @@
 //! 2. Running attempts and tasks end, at the latest after the
 //!    [shutdown deadline](ManagerBuilder::shutdown_deadline); what runs then is cancelled. The lease
 //!    is renewed meanwhile.
-//! 3. Within five more seconds: recorders publish what is queued, the lease is released, informers
-//!    stop, and the HTTP server ends.
+//! 3. Within five more seconds: ranges of groups are released, recorders publish what is queued, the
+//!    lease is released, informers stop, and the HTTP server ends.
 //!
 //! If leadership is lost, controllers and tasks are cancelled at once, and [`run`](Manager::run)
 //! returns an error: return it from `main`, so that the process ends with a failure and is started
@@ -80,6 +82,7 @@ use self::task::{Task, Work};
 use crate::leadership::{LeaderElection, Leadership, LeadershipLost};
 use crate::panic_text::panic_text;
 use crate::recorder::Recorder;
+use crate::sharding::ShardGroup;
 
 mod builder;
 mod error;
@@ -107,6 +110,14 @@ pub struct Manager {
     shutdown_deadline: Duration,
     running: Running,
     stopping: watch::Sender<bool>,
+    groups: RunningGroups,
+}
+
+/// The groups of sharded controllers, of which this process is a member.
+#[derive(Default)]
+struct RunningGroups {
+    tasks: JoinSet<()>,
+    leaving: watch::Sender<bool>,
 }
 
 /// The tasks that run.
@@ -169,7 +180,10 @@ impl Manager {
             synced = synced => synced?,
         }
         info!("caches are full");
-        self.start_tasks(|work| matches!(work, Work::Always(_)), &Leadership::unelected());
+        self.start_tasks(Work::is_of_every_process, &Leadership::unelected());
+        for group in &self.status.groups {
+            self.groups.start(group.clone());
+        }
         let leadership = match &mut self.election {
             None => Leadership::unelected(),
             Some(election) => {
@@ -262,9 +276,10 @@ impl Manager {
             warn!(unfinished = unfinished.join(", "), "cancelled at the end of the shutdown");
             outcome = outcome.and(Err(ManagerError::Unfinished(unfinished)));
         }
-        let Self { running, factory, status, election, .. } = self;
+        let Self { running, factory, status, election, groups, .. } = self;
         let clean_up = async {
             running.cancel().await;
+            groups.leave().await;
             future::join_all(status.recorders.iter().map(Recorder::shutdown)).await;
             if let Some(mut election) = election {
                 // Logged. The lease expires by itself.
@@ -285,6 +300,23 @@ async fn hold(election: Option<&mut LeaderElection>) -> LeadershipLost {
     match election {
         Some(election) => election.hold().await,
         None => future::pending().await,
+    }
+}
+
+impl RunningGroups {
+    fn start(&mut self, group: ShardGroup) {
+        let mut leave = self.leaving.subscribe();
+        self.tasks.spawn(async move {
+            // An error: the manager was dropped.
+            let leave = async { drop(leave.wait_for(|is_leaving| *is_leaving).await) };
+            group.run(leave).await;
+        });
+    }
+
+    /// Releases all ranges, for which nothing runs any more.
+    async fn leave(mut self) {
+        self.leaving.send_replace(true);
+        while self.tasks.join_next().await.is_some() {}
     }
 }
 

@@ -71,6 +71,7 @@ use tracing::{error, info};
 pub use self::builder::{InvalidShardGroup, ShardGroupBuilder};
 pub use self::figures::ShardFigures;
 pub use self::participant::{Change, Participant};
+pub use self::record::Versions;
 pub use self::tenure::Tenure;
 
 use self::figures::ShardFiguresRecorder;
@@ -156,6 +157,11 @@ impl ShardGroup {
     #[must_use]
     pub fn figures(&self) -> ShardFigures {
         ShardFigures { ranges_held: self.parts.tenures.count(), ..self.parts.figures.snapshot() }
+    }
+
+    /// Whether both are the same member of the same group.
+    pub(crate) fn is(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.parts, &other.parts)
     }
 
     /// Adds a participant, which works for the ranges that this member holds and will hold.

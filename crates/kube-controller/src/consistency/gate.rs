@@ -100,6 +100,20 @@ impl Gate {
         Passage::Closed
     }
 
+    /// Completes when the caches have what all keys wrote; never if they cannot.
+    pub(crate) async fn all_visible(&self) {
+        loop {
+            let trackers: Vec<Tracker> =
+                self.parts.keys.lock().keys.values().map(|held| held.tracker.clone()).collect();
+            let Some(behind) = trackers.into_iter().find(|tracker| !self.parts.caches.have_all(tracker)) else {
+                return;
+            };
+            if self.parts.caches.visible(&self.parts.client, &behind).await.is_err() {
+                return std::future::pending().await;
+            }
+        }
+    }
+
     /// An attempt has ended; its key may have to wait for what it wrote.
     pub(crate) fn leave(&self, key: &ObjectKey, tracker: Tracker) {
         if tracker.with(|unseen| unseen.is_empty()) {

@@ -1,5 +1,6 @@
 //! The writes of one kind.
 
+use std::borrow::Cow;
 use std::marker::PhantomData;
 use std::sync::atomic::Ordering;
 
@@ -49,7 +50,12 @@ impl<'a, K> Writes<'a, K> {
 
     /// Applies an object; see [`Context::apply`].
     pub async fn apply(&self, object: &(impl Serialize + Sync)) -> Result<Obj<K>, WriteError> {
-        let prepared = self.prepare("apply", object)?;
+        let mut prepared = self.prepare("apply", object)?;
+        if let Some(uid) = self.own_uid(prepared.namespace.as_deref(), &prepared.name)
+            && let Some(Value::Object(metadata)) = prepared.value.get_mut("metadata")
+        {
+            metadata.insert("uid".to_owned(), uid.into());
+        }
         self.apply_prepared(&prepared, "").await
     }
 
@@ -118,7 +124,8 @@ impl<'a, K> Writes<'a, K> {
 
     async fn patch_part(&self, key: &ObjectKey, subresource: &str, patch: &Patch) -> Result<Obj<K>, WriteError> {
         check_segment("name", key.name()).map_err(|reason| self.not_sent("patch", key, &reason))?;
-        let (form, body) = match patch {
+        let patch = self.with_uid(key, patch);
+        let (form, body) = match &*patch {
             Patch::Json(body) => (PatchType::Json, body),
             Patch::Merge(body) => (PatchType::Merge, body),
             Patch::Strategic(body) => (PatchType::Strategic, body),
@@ -127,6 +134,37 @@ impl<'a, K> Writes<'a, K> {
         let request = target.patch(key.name(), subresource, form, &self.parts().shared.manager, body);
         let sending = Sending { operation: "patch", title: key.to_string(), namespace: key.namespace(), request };
         self.write(sending, |figures| &mut figures.patched).await
+    }
+
+    /// The uid that a write to this object names, if it is the object that is reconciled and another
+    /// process may hold another object of its name.
+    fn own_uid(&self, namespace: Option<&str>, name: &str) -> Option<String> {
+        let ContextParts { shared, parent, .. } = self.parts();
+        let own = &shared.resource;
+        let is_own = shared.is_by_uid
+            && (&own.group, &own.plural) == (&self.resource.group, &self.resource.plural)
+            && (parent.key.namespace(), parent.key.name()) == (namespace, name);
+        parent.uid.as_ref().filter(|_| is_own).map(ToString::to_string)
+    }
+
+    /// A patch that fails if another object has this name now.
+    fn with_uid<'p>(&self, key: &ObjectKey, patch: &'p Patch) -> Cow<'p, Patch> {
+        let Some(uid) = self.own_uid(key.namespace(), key.name()) else { return Cow::Borrowed(patch) };
+        let mut patch = patch.clone();
+        match &mut patch {
+            Patch::Json(Value::Array(operations)) => {
+                operations.insert(0, json!({"op": "test", "path": "/metadata/uid", "value": uid}));
+            }
+            Patch::Merge(Value::Object(object)) | Patch::Strategic(Value::Object(object)) => {
+                let metadata = object.entry("metadata").or_insert_with(|| json!({}));
+                if let Value::Object(metadata) = metadata {
+                    metadata.insert("uid".to_owned(), uid.into());
+                }
+            }
+            // The server refuses it.
+            Patch::Json(_) | Patch::Merge(_) | Patch::Strategic(_) => {}
+        }
+        Cow::Owned(patch)
     }
 
     /// Deletes an object, if it has still this uid. Its dependents are deleted in the background.

@@ -290,7 +290,8 @@ impl<K: Object> ControllerBuilder<K> {
                 starting.start();
                 synced(Arc::clone(&name), Arc::clone(&awaited)).boxed()
             }),
-            run: Box::new(move |leadership, stop| runner.run(sources, triggers, leadership, stop).boxed()),
+            group: None,
+            run: Box::new(move |rights, stop| runner.run(sources, triggers, rights, stop).boxed()),
         }
     }
 

@@ -1,13 +1,14 @@
 //! Observing a controller.
 
 use std::fmt;
-use std::sync::{Arc, Weak};
+use std::sync::{Arc, OnceLock, Weak};
 
-use kube_informer::{ObjectKey, WorkQueue};
+use kube_informer::{Informer, Object, ObjectKey, WorkQueue};
 use parking_lot::Mutex;
 
 use super::builder::Settings;
 use super::plural_name;
+use super::ranges::OpenRanges;
 use crate::consistency::Caches;
 use crate::figures::{Figures, FiguresRecorder};
 use crate::reconcile::{Attempt, History};
@@ -26,6 +27,8 @@ struct MonitorParts {
     queue: WorkQueue<ObjectKey>,
     caches: Weak<Caches>,
     history: Mutex<History>,
+    /// Counts the objects in the ranges that are held, for a member of a group.
+    objects: OnceLock<Box<dyn Fn() -> usize + Send + Sync>>,
 }
 
 impl Monitor {
@@ -39,6 +42,7 @@ impl Monitor {
             queue: queue.clone(),
             caches: Arc::downgrade(caches),
             history: Mutex::default(),
+            objects: OnceLock::new(),
         };
         (Self { parts: Arc::new(parts) }, queue)
     }
@@ -71,6 +75,23 @@ impl Monitor {
         let Some(caches) = self.parts.caches.upgrade() else { return Vec::new() };
         let missing = caches.iter().filter(|informer| !informer.is_synced());
         missing.map(|informer| plural_name(informer.resource())).collect()
+    }
+
+    /// Returns the number of cached objects in the ranges that are held, for a
+    /// [sharded](super::Controller::sharded) controller that runs.
+    #[must_use]
+    pub fn objects_held(&self) -> Option<usize> {
+        self.parts.objects.get().map(|count| count())
+    }
+
+    pub(super) fn holds<K: Object>(&self, ranges: &Arc<OpenRanges>, informer: &Informer<K>) {
+        let (ranges, lister) = (Arc::clone(ranges), informer.lister().downgrade());
+        let count = move || {
+            let Some(lister) = lister.upgrade() else { return 0 };
+            lister.snapshot().iter().filter(|object| ranges.contain(object)).count()
+        };
+        // A controller runs once.
+        self.parts.objects.set(Box::new(count)).ok();
     }
 
     pub(super) fn recorder(&self) -> &FiguresRecorder {

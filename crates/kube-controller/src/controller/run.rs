@@ -7,6 +7,7 @@ use futures_util::StreamExt;
 use futures_util::future::BoxFuture;
 use futures_util::stream::BoxStream;
 use kube::core::ApiResource;
+use kube_informer::shard::ShardKey;
 use kube_informer::workqueue::{Item, Priority};
 use kube_informer::{Factory, Health, Informer, Obj, Object, ObjectKey, Origin, WorkQueue};
 use tokio::sync::watch;
@@ -14,15 +15,19 @@ use tokio::task::JoinSet;
 use tokio::time::{Instant, MissedTickBehavior, interval_at};
 use tracing::Instrument;
 
-use super::Monitor;
 use super::builder::{Settings, Source};
+use super::follower::{Follower, Seen};
 use super::gone::GoneObjects;
+use super::ranges::{OpenRanges, Permit};
+use super::{Monitor, Rights};
 use crate::consistency::{Caches, Disconnection, Gate, Passage, Tracker};
 use crate::context::{Children, Context, ControllerContext, Parent, Patch};
 use crate::error::Error;
+use crate::figures::FiguresRecorder;
 use crate::finalizer;
 use crate::leadership::Leadership;
 use crate::reconcile::{Attempt, AttemptResult, Outcome, attempt};
+use crate::sharding::Participant;
 
 /// A function of the user.
 pub(super) type Reconcile<K> = Arc<dyn Fn(Context, Obj<K>) -> BoxFuture<'static, Result<Outcome, Error>> + Send + Sync>;
@@ -51,8 +56,10 @@ pub(super) struct Runner<K> {
 struct Shared<K> {
     name: Arc<str>,
     informer: Informer<K>,
-    context: Arc<ControllerContext>,
-    gate: Option<Gate>,
+    resource: ApiResource,
+    figures: FiguresRecorder,
+    right: Right,
+    gate: Option<Arc<Gate>>,
     disconnection: Option<Disconnection>,
     code: UserCode<K>,
     timeout: Duration,
@@ -60,12 +67,51 @@ struct Shared<K> {
     queue: WorkQueue<ObjectKey>,
 }
 
+/// For which objects attempts may run.
+enum Right {
+    All(Arc<ControllerContext>),
+    Ranges(Arc<OpenRanges>),
+}
+
+/// The right to run one attempt, until it is dropped.
+enum Entered {
+    All(Arc<ControllerContext>),
+    Range(Permit),
+}
+
+impl Right {
+    /// `None` if the object is not in a range that this process holds.
+    fn enter<K>(&self, object: &Obj<K>) -> Option<Entered> {
+        match self {
+            Self::All(context) => Some(Entered::All(Arc::clone(context))),
+            Self::Ranges(ranges) => ranges.enter(object).map(Entered::Range),
+        }
+    }
+}
+
+impl Entered {
+    fn context(&self) -> &Arc<ControllerContext> {
+        match self {
+            Self::All(context) => context,
+            Self::Range(permit) => permit.context(),
+        }
+    }
+
+    /// Completes when the range is lost.
+    async fn lost(&self) {
+        match self {
+            Self::All(_) => std::future::pending().await,
+            Self::Range(permit) => permit.lost().await,
+        }
+    }
+}
+
 impl<K: Object> Runner<K> {
     pub(super) async fn run(
         self,
         sources: Vec<Source>,
         triggers: Vec<BoxStream<'static, ObjectKey>>,
-        leadership: Leadership,
+        rights: Rights,
         mut stop: BoxFuture<'static, ()>,
     ) {
         self.factory.start();
@@ -76,7 +122,8 @@ impl<K: Object> Runner<K> {
         }
         let (queue, resync, workers) = (self.queue.clone(), self.settings.resync, self.settings.workers);
         let informer = self.informer.clone();
-        let shared = Arc::new(self.share(&leadership));
+        let (shared, following) = self.share(&rights);
+        let shared = Arc::new(shared);
         let registrations: Vec<_> = sources.into_iter().map(|add| add(&queue)).collect();
         let mut feeds = JoinSet::new();
         for mut keys in triggers {
@@ -95,37 +142,77 @@ impl<K: Object> Runner<K> {
         for _ in 0..workers {
             working.spawn(Arc::clone(&shared).work(has_stopped.clone()));
         }
-        stop.await;
-        stopping.send_replace(true);
-        drop(registrations);
-        feeds.shutdown().await;
-        queue.shutdown();
-        while let Some(ended) = working.join_next().await {
-            if let Err(error) = ended {
-                tracing::error!(controller = &*shared.name, %error, "a worker has ended");
+        let name = Arc::clone(&shared.name);
+        drop(shared);
+        let working = async move {
+            stop.await;
+            stopping.send_replace(true);
+            drop(registrations);
+            feeds.shutdown().await;
+            queue.shutdown();
+            while let Some(ended) = working.join_next().await {
+                if let Err(error) = ended {
+                    tracing::error!(controller = &*name, %error, "a worker has ended");
+                }
             }
+        };
+        let Some((follower, mut participant)) = following else { return working.await };
+        tokio::select! {
+            () = working => {}
+            () = follower.run(&mut participant) => {}
         }
+        follower.finish(participant).await;
     }
 
-    fn share(self, leadership: &Leadership) -> Shared<K> {
+    /// The parts of the workers, and for a member of a group what follows its ranges.
+    fn share(self, rights: &Rights) -> (Shared<K>, Option<(Follower<K>, Participant)>) {
         let Self { factory, informer, caches, children, settings, code, monitor, queue } = self;
         let Settings { name, field_manager, timeout, consistency_bound, .. } = settings;
-        let (client, figures) = (factory.client(), monitor.recorder().clone());
+        let (client, figures) = (factory.client().clone(), monitor.recorder().clone());
         let disconnection =
             consistency_bound.map(|bound| Disconnection::new(informer.watch_health(), figures.clone(), bound));
         let gate = consistency_bound.map(|bound| {
             let caches = Arc::clone(&caches);
-            Gate::new(Arc::clone(&name), client.clone(), caches, queue.clone(), figures.clone(), bound)
+            Arc::new(Gate::new(Arc::clone(&name), client.clone(), caches, queue.clone(), figures.clone(), bound))
         });
-        let context = Arc::new(ControllerContext {
-            writer: leadership.writer(client),
-            manager: field_manager.unwrap_or_else(|| Arc::clone(&name)),
-            resource: informer.resource().clone(),
-            caches,
-            children,
-            figures,
-        });
-        Shared { name, informer, context, gate, disconnection, code, timeout, monitor, queue }
+        let manager = field_manager.unwrap_or_else(|| Arc::clone(&name));
+        let (resource, own_caches, own_figures) = (informer.resource().clone(), Arc::clone(&caches), figures.clone());
+        let is_by_uid = matches!(rights, Rights::Group(group) if group.key() == ShardKey::Uid);
+        let writing = client.clone();
+        let context = move |leadership: &Leadership| {
+            Arc::new(ControllerContext {
+                writer: leadership.writer(&writing),
+                manager: Arc::clone(&manager),
+                resource: resource.clone(),
+                caches: Arc::clone(&own_caches),
+                children: children.clone(),
+                figures: own_figures.clone(),
+                is_by_uid,
+            })
+        };
+        let (right, following) = match rights {
+            Rights::Leadership(leadership) => (Right::All(context(leadership)), None),
+            Rights::Group(group) => {
+                let ranges = Arc::new(OpenRanges::new(group.key()));
+                monitor.holds(&ranges, &informer);
+                let follower = Follower {
+                    name: Arc::clone(&name),
+                    client,
+                    informer: informer.clone(),
+                    seen: Seen::new(&caches),
+                    caches,
+                    gate: gate.clone(),
+                    queue: queue.clone(),
+                    ranges: Arc::clone(&ranges),
+                    context: Box::new(context),
+                };
+                (Right::Ranges(ranges), Some((follower, group.participate())))
+            }
+        };
+        let resource = informer.resource().clone();
+        let shared =
+            Shared { name, resource, informer, figures, right, gate, disconnection, code, timeout, monitor, queue };
+        (shared, following)
     }
 }
 
@@ -184,18 +271,36 @@ impl<K: Object> Shared<K> {
             return item.done();
         }
         let gone = self.code.gone.as_ref().and_then(|(function, gone)| Some((function, gone, gone.first(&key)?)));
-        let result = match (gone, self.informer.lister().get(&key)) {
-            (Some((function, gone, last)), current) => {
-                let result = self.attempt(&last, |context| function(context, last.clone())).await;
-                let is_delivered = matches!(result, AttemptResult::Ok(Outcome::Done) | AttemptResult::Terminal(_));
-                if is_delivered && (gone.delivered(&last) || current.is_some()) {
-                    self.queue.add_with(key, item.priority());
-                }
-                result
+        let current = self.informer.lister().get(&key);
+        let Some(object) = gone.as_ref().map(|(_, _, last)| last).or(current.as_ref()) else { return item.forget() };
+        let Some(entered) = self.right.enter(object) else {
+            // The process that holds its range delivers what is gone.
+            if let Some((_, gone, last)) = &gone {
+                gone.delivered(last);
+                self.queue.add_with(key, item.priority());
             }
-            (None, Some(object)) => self.attempt(&object, |context| self.reconcile(context, object.clone())).await,
-            (None, None) => return item.forget(),
+            return item.forget();
         };
+        let attempt = async {
+            match &gone {
+                Some((function, _, last)) => {
+                    self.attempt(&entered, last, |context| function(context, last.clone())).await
+                }
+                None => self.attempt(&entered, object, |context| self.reconcile(context, object.clone())).await,
+            }
+        };
+        let result = tokio::select! {
+            biased;
+            result = attempt => result,
+            () = entered.lost() => return item.forget(),
+        };
+        let is_delivered = matches!(result, AttemptResult::Ok(Outcome::Done) | AttemptResult::Terminal(_));
+        if let Some((_, gone, last)) = &gone
+            && is_delivered
+            && (gone.delivered(last) || current.is_some())
+        {
+            self.queue.add_with(key, item.priority());
+        }
         end(item, &result);
     }
 
@@ -208,7 +313,7 @@ impl<K: Object> Shared<K> {
             finalizer::Step::Reconcile => (self.code.reconcile)(context, object).await,
             finalizer::Step::Leave => Ok(Outcome::Done),
             finalizer::Step::Add(patch) => {
-                let resource = &self.context.resource;
+                let resource = &self.resource;
                 let object = context.patch_own::<K>(resource, object.key(), Patch::Json(patch)).await?;
                 (self.code.reconcile)(context, object).await
             }
@@ -216,7 +321,7 @@ impl<K: Object> Shared<K> {
                 let outcome = cleanup(context.clone(), object.clone()).await?;
                 if outcome == Outcome::Done {
                     let patch = Patch::Json(patch);
-                    match context.patch_own::<K>(&self.context.resource, object.key(), patch).await {
+                    match context.patch_own::<K>(&self.resource, object.key(), patch).await {
                         Err(error) if !error.is_not_found() => return Err(error.into()),
                         _ => {}
                     }
@@ -227,20 +332,20 @@ impl<K: Object> Shared<K> {
     }
 
     /// Runs one attempt for an object, and records everything about it.
-    async fn attempt<F>(&self, object: &Obj<K>, start: impl FnOnce(Context) -> F) -> AttemptResult
+    async fn attempt<F>(&self, entered: &Entered, object: &Obj<K>, start: impl FnOnce(Context) -> F) -> AttemptResult
     where
         F: Future<Output = Result<Outcome, Error>>,
     {
         let tracker = Tracker::default();
-        let context = Context::new(Arc::clone(&self.context), Parent::of(object), tracker.clone());
+        let context = Context::new(Arc::clone(entered.context()), Parent::of(object), tracker.clone());
         // Also if this future is dropped, as after the deadline of a shutdown.
         let running = RunningAttempt { shared: self, key: object.key(), context: &context, tracker };
-        self.context.figures.record(|figures| figures.active += 1);
+        self.figures.record(|figures| figures.active += 1);
         let (began, clock) = (SystemTime::now(), Instant::now());
         let result = attempt(self.timeout, || start(context.clone())).await;
         drop(running);
         let took = clock.elapsed();
-        self.context.figures.record(|figures| {
+        self.figures.record(|figures| {
             figures.durations.record(took);
             let attempts = &mut figures.attempts;
             let counter = match &result {
@@ -271,7 +376,7 @@ struct RunningAttempt<'a, K> {
 impl<K> Drop for RunningAttempt<'_, K> {
     fn drop(&mut self) {
         self.context.end();
-        self.shared.context.figures.record(|figures| figures.active = figures.active.saturating_sub(1));
+        self.shared.figures.record(|figures| figures.active = figures.active.saturating_sub(1));
         if let Some(gate) = &self.shared.gate {
             gate.leave(self.key, self.tracker.clone());
         }

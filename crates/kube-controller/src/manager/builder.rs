@@ -16,7 +16,7 @@ use super::request_metrics::RequestMetrics;
 use super::status::{Check, Status};
 use super::stop::Stop;
 use super::task::{Task, Work};
-use super::{Manager, Running};
+use super::{Manager, Running, RunningGroups};
 use crate::controller::Controller;
 use crate::leadership::{LeaderElection, Leadership};
 use crate::recorder::Recorder;
@@ -53,9 +53,14 @@ impl ManagerBuilder {
         }
     }
 
-    /// Adds a controller. It reconciles while this process leads.
+    /// Adds a controller. It reconciles while this process leads, or, if it is
+    /// [sharded](Controller::sharded), what this process holds. The manager runs its group.
     pub fn controller(mut self, controller: Controller) -> Self {
         self.status.monitors.push(controller.monitor());
+        if let Some(group) = controller.group().filter(|group| !self.status.groups.iter().any(|known| known.is(group)))
+        {
+            self.status.groups.push(group.clone());
+        }
         self.add(controller.name().into(), Work::Controller(controller))
     }
 
@@ -175,6 +180,7 @@ impl ManagerBuilder {
             shutdown_deadline,
             running: Running::default(),
             stopping: watch::Sender::new(false),
+            groups: RunningGroups::default(),
         })
     }
 }

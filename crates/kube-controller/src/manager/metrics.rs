@@ -8,6 +8,7 @@ use super::page::Page;
 use super::request_metrics::RequestKind;
 use crate::figures::Figures;
 use crate::recorder::RecorderFigures;
+use crate::sharding::ShardFigures;
 
 /// A metric with one value for each controller.
 struct Metric<T> {
@@ -146,6 +147,38 @@ pub(super) fn recorders(page: &mut Page, recorders: &[(String, RecorderFigures)]
         let mut counter = page.counter(name, help);
         recorders.iter().for_each(|(name, figures)| counter.sample(&[("controller", name)], value(figures)));
     }
+}
+
+const GROUP_COUNTERS: [Metric<ShardFigures>; 5] = [
+    metric("kube_controller_shard_claimed_total", "Ranges that were claimed after a release.", |f| count(f.claimed)),
+    metric("kube_controller_shard_taken_over_total", "Ranges that were claimed after the lease had expired.", |f| {
+        count(f.taken_over)
+    }),
+    metric("kube_controller_shard_released_total", "Ranges that were released.", |f| count(f.released)),
+    metric("kube_controller_shard_lost_total", "Ranges that were lost with the lease.", |f| count(f.lost)),
+    metric("kube_controller_shard_without_owner_seconds_total", "Seconds that the claimed ranges had no owner.", |f| {
+        f.without_owner.as_secs_f64()
+    }),
+];
+
+/// The groups of sharded controllers, and the number of objects that each controller holds.
+pub(super) fn groups(page: &mut Page, groups: &[(String, ShardFigures)], objects: &[(String, usize)]) {
+    if groups.is_empty() {
+        return;
+    }
+    let mut ranges = page.gauge("kube_controller_shard_ranges", "Ranges that this process holds.");
+    groups.iter().for_each(|(name, figures)| ranges.sample(&[("group", name)], figures.ranges_held));
+    for Metric { name, help, value } in GROUP_COUNTERS {
+        let mut counter = page.counter(name, help);
+        groups.iter().for_each(|(group, figures)| counter.sample(&[("group", group)], value(figures)));
+    }
+    let help = "The longest time that a claimed range had no owner.";
+    let mut longest = page.gauge("kube_controller_shard_longest_without_owner_seconds", help);
+    for (name, figures) in groups {
+        longest.sample(&[("group", name)], figures.longest_without_owner.as_secs_f64());
+    }
+    let mut held = page.gauge("kube_controller_shard_objects", "Objects in the ranges that this process holds.");
+    objects.iter().for_each(|(controller, count)| held.sample(&[("controller", controller)], count));
 }
 
 pub(super) fn election(page: &mut Page, lease: &str, is_leading: bool) {

@@ -12,6 +12,7 @@ use super::page::Page;
 use super::request_metrics::RequestMetrics;
 use crate::controller::Monitor;
 use crate::recorder::Recorder;
+use crate::sharding::ShardGroup;
 
 /// The state of a manager, shared with its HTTP server.
 pub(super) struct Status {
@@ -22,6 +23,7 @@ pub(super) struct Status {
     /// Also while it stops: until the lease is released or lost.
     holds_lease: AtomicBool,
     pub(super) monitors: Vec<Monitor>,
+    pub(super) groups: Vec<ShardGroup>,
     pub(super) recorders: Vec<Recorder>,
     pub(super) informers: Option<InformerMetrics>,
     pub(super) requests: Option<RequestMetrics>,
@@ -61,6 +63,7 @@ impl Status {
             lease: None,
             holds_lease: AtomicBool::new(false),
             monitors: Vec::new(),
+            groups: Vec::new(),
             recorders: Vec::new(),
             informers: None,
             requests: None,
@@ -110,6 +113,9 @@ impl Status {
         let controllers: Vec<_> =
             self.monitors.iter().map(|monitor| (monitor.name().to_owned(), monitor.figures())).collect();
         metrics::controllers(&mut page, &controllers);
+        let groups: Vec<_> = self.groups.iter().map(|group| (group.name().to_owned(), group.figures())).collect();
+        let objects = self.monitors.iter().filter_map(|one| Some((one.name().to_owned(), one.objects_held()?)));
+        metrics::groups(&mut page, &groups, &objects.collect::<Vec<_>>());
         let recorders: Vec<_> =
             self.recorders.iter().map(|recorder| (recorder.controller().to_owned(), recorder.figures())).collect();
         metrics::recorders(&mut page, &recorders);

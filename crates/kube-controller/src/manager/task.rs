@@ -26,6 +26,17 @@ pub(super) enum Work {
     Always(Box<dyn FnOnce(Stop) -> TaskFuture + Send>),
 }
 
+impl Work {
+    /// Whether this runs also in processes that do not lead.
+    pub(super) fn is_of_every_process(&self) -> bool {
+        match self {
+            Self::Controller(controller) => controller.group().is_some(),
+            Self::Leading(_) => false,
+            Self::Always(_) => true,
+        }
+    }
+}
+
 impl fmt::Debug for Task {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.name)

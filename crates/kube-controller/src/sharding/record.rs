@@ -16,7 +16,7 @@ pub(super) const GROUP: &str = "kube-controller/shard-group";
 pub(super) const MAX_RANGES: usize = 256;
 
 /// The versions that the caches of a member had, by resource.
-pub(super) type Versions = BTreeMap<String, Version>;
+pub type Versions = BTreeMap<String, Version>;
 
 /// Who holds which range. Changed only by an update that names the version that was read.
 #[derive(Debug, Clone, PartialEq, Eq)]

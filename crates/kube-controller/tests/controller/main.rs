@@ -12,6 +12,7 @@ mod guide_manifests;
 mod lifecycle;
 mod read_your_writes;
 mod reconcile;
+mod sharding;
 mod support;
 mod watches;
 mod writes;

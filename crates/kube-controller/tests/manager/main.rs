@@ -7,6 +7,7 @@ mod guide_manifests;
 mod http;
 mod lifecycle;
 mod manifests;
+mod shards;
 
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
