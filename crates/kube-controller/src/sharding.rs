@@ -6,7 +6,7 @@
 //! # tokio::time::pause();
 //! use kube_controller::sharding::{Change, ShardGroup};
 //!
-//! let group = ShardGroup::builder(client, "websites", "website-shards").build()?;
+//! let group = ShardGroup::builder(client, "default", "website-shards").build()?;
 //! let mut participant = group.participate();
 //! let work = async {
 //!     // The first member of a group claims all ranges.
