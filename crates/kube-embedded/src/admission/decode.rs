@@ -7,12 +7,12 @@ use base64::Engine as _;
 use serde_json::Value;
 
 pub(crate) use self::fields::parse;
-pub(crate) use self::go_error::name_of;
 use super::defaults;
 use crate::admission::metadata;
 use crate::api::write_options::FieldValidation;
 use crate::encoding::depth::{MAX_DEPTH, TOO_DEEP, depth};
 use crate::encoding::json;
+use crate::encoding::value::type_name;
 use crate::http::status::{Cause, Status};
 use crate::kinds::{self, Kind, Registry};
 
@@ -178,7 +178,7 @@ fn check_type(registry: &Registry, kind: &Kind, object: &Value, body: &[u8]) -> 
         None | Some(Value::Null) => Ok(""),
         Some(Value::String(text)) => Ok(text.as_str()),
         Some(other) => {
-            let found = name_of(other);
+            let found = type_name(other);
             let why = format!(
                 "couldn't get version/kind; json parse error: json: cannot unmarshal {found} into Go struct field .{key} \
                  of type string"
@@ -198,7 +198,7 @@ pub(crate) fn no_object(value: &Value) -> String {
     format!(
         "json: cannot unmarshal {} into Go value of type struct \
          {{ APIVersion string \"json:\\\"apiVersion,omitempty\\\"\"; Kind string \"json:\\\"kind,omitempty\\\"\" }}",
-        name_of(value)
+        type_name(value)
     )
 }
 

@@ -8,6 +8,7 @@ use std::collections::{HashMap, HashSet};
 
 use serde_json::{Map, Value};
 
+use crate::encoding::value::type_name;
 use crate::http::status::Status;
 use crate::kinds::schema::{PatchRule, Struct};
 
@@ -287,7 +288,7 @@ fn bad_directive(found: Value, among: &Map<String, Value>) -> PatchError {
 fn no_list(found: &Value) -> PatchError {
     let found = match found {
         Value::Object(_) => "map[string]interface {}",
-        other => crate::admission::decode::name_of(other),
+        other => type_name(other),
     };
     PatchError::Unmergeable(format!("expected a []interface {{}}, but received a {found}"))
 }

@@ -5,6 +5,7 @@ use serde_json::Value;
 use super::write_options::{DryRun, dry_run};
 use crate::admission::decode;
 use crate::admission::metadata::{self, FOREGROUND, ORPHAN};
+use crate::encoding::value::type_name;
 use crate::http::query::Query;
 use crate::http::status::{Cause, Status};
 use crate::kinds::{Behaviour, Kind, Propagation};
@@ -86,7 +87,7 @@ impl DeleteOptions {
         let (object, _) = decode::parse(body)
             .map_err(|why| Status::bad_request(format!("couldn't get version/kind; json parse error: {why}")))?;
         let wrong = |value: &Value, field: &str, of: &str| {
-            let found = decode::name_of(value);
+            let found = type_name(value);
             Status::bad_request(format!(
                 "json: cannot unmarshal {found} into Go struct field DeleteOptions.{field} of type {of}"
             ))

@@ -12,7 +12,7 @@ use super::verbs::update::update;
 use super::verbs::{create, get};
 use super::view::View;
 use super::write::{Authorship, Write};
-use super::write_options::{FieldValidation, WriteOptions};
+use super::write_options::FieldValidation;
 use crate::admission::decode::{self, Decoded};
 use crate::admission::metadata;
 use crate::cluster::Cluster;
@@ -301,15 +301,12 @@ impl<'s> Objects<'s> {
     }
 
     fn write<'w>(&'w self, namespace: Option<&'w str>) -> Write<'w> {
-        Write {
-            cluster: self.cluster,
-            view: &self.view,
+        Write::internal(
+            self.cluster,
+            &self.view,
             namespace,
-            options: WriteOptions::default(),
-            authorship: self.manager.map_or(Authorship::Untracked, Authorship::Manager),
-            gate: None,
-            user: None,
-        }
+            self.manager.map_or(Authorship::Untracked, Authorship::Manager),
+        )
     }
 
     /// The namespace that was set; `None` for cluster-scoped kinds.

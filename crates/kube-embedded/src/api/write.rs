@@ -45,6 +45,16 @@ pub(crate) enum Authorship<'r> {
 }
 
 impl<'r> Write<'r> {
+    /// A write of the server itself or of the Rust API, which calls no webhooks.
+    pub(crate) fn internal(
+        cluster: &'r Cluster,
+        view: &'r View,
+        namespace: Option<&'r str>,
+        authorship: Authorship<'r>,
+    ) -> Self {
+        Self { cluster, view, namespace, options: WriteOptions::default(), authorship, gate: None, user: None }
+    }
+
     /// The same write with its managers already set.
     pub(crate) fn settled(self) -> Self {
         Self { authorship: Authorship::Computed, ..self }

@@ -10,7 +10,6 @@ use crate::api::delete_options::DeleteOptions;
 use crate::api::verbs::delete::delete;
 use crate::api::view::View;
 use crate::api::write::{Authorship, Write};
-use crate::api::write_options::WriteOptions;
 use crate::cluster::Cluster;
 use crate::http::negotiate::Form;
 use crate::http::status::Cause;
@@ -152,15 +151,7 @@ fn empty(cluster: &Cluster, kind: &Arc<Kind>) {
     let view = View::new(kind.clone(), kind.clone(), Form::Full, cluster.clock);
     for object in cluster.storage.list(&kind.storage, &KeyRange::everything()).objects {
         let namespace = object.key().namespace();
-        let write = Write {
-            cluster,
-            view: &view,
-            namespace,
-            options: WriteOptions::default(),
-            authorship: Authorship::Untracked,
-            gate: None,
-            user: None,
-        };
+        let write = Write::internal(cluster, &view, namespace, Authorship::Untracked);
         // Fails only if another client deleted the object first.
         drop(delete(&write, object.key().name(), &DeleteOptions::default()));
     }

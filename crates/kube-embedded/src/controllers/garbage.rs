@@ -17,7 +17,6 @@ use crate::api::verbs::delete::delete;
 use crate::api::verbs::update::replace;
 use crate::api::view::View;
 use crate::api::write::{Authorship, Write};
-use crate::api::write_options::WriteOptions;
 use crate::cluster::Cluster;
 use crate::http::negotiate::Form;
 use crate::kinds::{Registry, ResourceScope};
@@ -330,15 +329,7 @@ impl Actor<'_> {
         let Some(kind) = self.registry.stored(&node.table) else { return };
         let view = View::new(kind.clone(), kind, Form::Full, self.cluster.clock);
         let namespace = node.key.namespace();
-        act(&Write {
-            cluster: self.cluster,
-            view: &view,
-            namespace,
-            options: WriteOptions::default(),
-            authorship: Authorship::Untracked,
-            gate: None,
-            user: None,
-        });
+        act(&Write::internal(self.cluster, &view, namespace, Authorship::Untracked));
     }
 }
 

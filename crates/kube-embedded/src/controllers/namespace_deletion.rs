@@ -12,7 +12,7 @@ use crate::api::verbs::delete::delete;
 use crate::api::verbs::update::update;
 use crate::api::view::View;
 use crate::api::write::{Authorship, Write};
-use crate::api::write_options::{FieldValidation, WriteOptions};
+use crate::api::write_options::FieldValidation;
 use crate::cluster::Cluster;
 use crate::http::negotiate::Form;
 use crate::kinds::{Kind, Part, Registry, ResourceScope};
@@ -51,15 +51,7 @@ fn empty(cluster: &Cluster, namespace: &str) -> Progress {
     let mut deleted = 0;
     for kind in kinds(&registry) {
         let view = View::new(kind.clone(), kind.clone(), Form::Full, cluster.clock);
-        let write = Write {
-            cluster,
-            view: &view,
-            namespace: Some(namespace),
-            options: WriteOptions::default(),
-            authorship: Authorship::Untracked,
-            gate: None,
-            user: None,
-        };
+        let write = Write::internal(cluster, &view, Some(namespace), Authorship::Untracked);
         let options = DeleteOptions { policy: Some(Policy::Background), ..DeleteOptions::default() };
         for object in cluster.storage.list_cached(&kind.storage, &KeyRange::of(Some(namespace))).objects {
             if is_deleting(&object) {
@@ -103,15 +95,7 @@ fn is_deleting(object: &Arc<Object>) -> bool {
 fn finalize(cluster: &Cluster, name: &str) {
     let Some(kind) = cluster.registry().find("", "v1", "namespaces") else { return };
     let view = View::new(kind.clone(), kind, Form::Full, cluster.clock);
-    let write = Write {
-        cluster,
-        view: &view,
-        namespace: None,
-        options: WriteOptions::default(),
-        authorship: Authorship::Untracked,
-        gate: None,
-        user: None,
-    };
+    let write = Write::internal(cluster, &view, None, Authorship::Untracked);
     loop {
         let Some(namespace) = write.find(&write.key(name)) else { return };
         let mut object = namespace.to_value();

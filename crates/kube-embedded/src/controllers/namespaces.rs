@@ -8,7 +8,7 @@ use crate::api::verbs::create::create;
 use crate::api::view::View;
 use crate::api::write::SERVER_MANAGER;
 use crate::api::write::{Authorship, Write};
-use crate::api::write_options::{FieldValidation, WriteOptions};
+use crate::api::write_options::FieldValidation;
 use crate::cluster::Cluster;
 use crate::http::negotiate::Form;
 use crate::http::status::{Cause, Details, Status, qualified};
@@ -54,15 +54,7 @@ fn make(cluster: &Cluster, name: &str, authorship: Authorship<'_>) -> Result<(),
     }
     let kind = Registry::new().find("", "v1", "namespaces").ok_or_else(Status::unknown_resource)?;
     let view = View::new(kind.clone(), kind.clone(), Form::Full, cluster.clock);
-    let write = Write {
-        cluster,
-        view: &view,
-        namespace: None,
-        options: WriteOptions::default(),
-        authorship,
-        gate: None,
-        user: None,
-    };
+    let write = Write::internal(cluster, &view, None, authorship);
     let object = json!({"metadata": {"name": name}});
     let object = decode::conform(&kind, object, FieldValidation::Ignore)?;
     match create(&write, object) {

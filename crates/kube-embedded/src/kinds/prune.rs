@@ -9,6 +9,7 @@ use serde_json::{Map, Value};
 use super::quantity;
 use super::schema::{Field, Leaf, Presence, Shape, Struct, Structs};
 use super::{Kind, Schema};
+use crate::encoding::value::type_name;
 
 /// An unknown field of an object; displays as the server's warning.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -64,7 +65,7 @@ pub(crate) fn prune_struct(of: &'static Struct, value: &mut Value) -> Result<(),
 }
 
 fn not_a_struct(of: &Struct, found: &Value) -> DecodeProblem {
-    DecodeProblem(format!("json: cannot unmarshal {} into Go value of type {}", kind_of(found), of.go_type()))
+    DecodeProblem(format!("json: cannot unmarshal {} into Go value of type {}", type_name(found), of.go_type()))
 }
 
 impl fmt::Display for UnknownField {
@@ -229,7 +230,7 @@ impl Pruner {
         // Go includes the number only if it expected an integer.
         let found = match found {
             Value::Number(number) if go_type.starts_with("int") => format!("number {number}"),
-            other => kind_of(other).to_owned(),
+            other => type_name(other).to_owned(),
         };
         let fields: Vec<&str> = self
             .path
@@ -261,18 +262,6 @@ fn join(path: &mut String, name: &str) {
         path.push('.');
     }
     path.push_str(name);
-}
-
-/// Go's name for a JSON type.
-fn kind_of(value: &Value) -> &'static str {
-    match value {
-        Value::Null => "null",
-        Value::Bool(_) => "bool",
-        Value::Number(_) => "number",
-        Value::String(_) => "string",
-        Value::Array(_) => "array",
-        Value::Object(_) => "object",
-    }
 }
 
 /// A time in the server's format.

@@ -1,19 +1,5 @@
 //! Error messages of Go's JSON decoder.
 
-use serde_json::Value;
-
-/// The name of a JSON type in Go's error messages.
-pub(crate) fn name_of(value: &Value) -> &'static str {
-    match value {
-        Value::Null => "null",
-        Value::Bool(_) => "bool",
-        Value::Number(_) => "number",
-        Value::String(_) => "string",
-        Value::Array(_) => "array",
-        Value::Object(_) => "object",
-    }
-}
-
 /// Go's message for a syntax error.
 pub(crate) fn explain(json: &[u8], error: &serde_json::Error) -> String {
     if error.is_eof() {

@@ -11,6 +11,7 @@ use crate::api::verbs::update::{check_name, replace};
 use crate::api::write::{Authorship, Write};
 use crate::encoding::depth::{MAX_DEPTH, TOO_DEEP};
 use crate::encoding::json;
+use crate::encoding::value::type_name;
 use crate::http::reply::{Content, Reply};
 use crate::http::status::{Cause, Status};
 use crate::kinds::table::cells::words::{NoSelector, selector};
@@ -136,7 +137,7 @@ fn replicas(name: &str, scale: &Value) -> Result<i64, Status> {
         other => {
             let found = match other {
                 Value::Number(number) => format!("number {number}"),
-                other => decode::name_of(other).to_owned(),
+                other => type_name(other).to_owned(),
             };
             let why =
                 format!("json: cannot unmarshal {found} into Go struct field ScaleSpec.spec.replicas of type int32");

@@ -10,6 +10,7 @@ use crate::admission::metadata;
 use crate::admission::strategic;
 use crate::api::write::Write;
 use crate::encoding::depth::{MAX_DEPTH, TOO_DEEP, depth, is_too_deep};
+use crate::encoding::value::type_name;
 use crate::encoding::yaml;
 use crate::http::reply::Reply;
 use crate::http::request_body::media_type;
@@ -185,7 +186,7 @@ fn configuration(bytes: &[u8]) -> Result<Value, Status> {
     if is_too_deep(&config) {
         return Err(Status::bad_request(format!("error decoding patch: {TOO_DEEP}")));
     }
-    let found = decode::name_of(&config);
+    let found = type_name(&config);
     let why = || {
         format!(
             "error decoding patch: error unmarshaling JSON: while decoding JSON: json: cannot unmarshal {found} into Go value of \
@@ -197,7 +198,7 @@ fn configuration(bytes: &[u8]) -> Result<Value, Status> {
 
 fn strategic_patch(bytes: &[u8]) -> Result<Value, Status> {
     let (patch, _) = decode::parse(bytes).map_err(|_| Status::bad_request("invalid JSON patch"))?;
-    let found = decode::name_of(&patch);
+    let found = type_name(&patch);
     let why = || format!("json: cannot unmarshal {found} into Go value of type map[string]interface {{}}");
     if patch.is_object() { Ok(patch) } else { Err(Status::bad_request(why())) }
 }
@@ -239,7 +240,7 @@ fn check_copied(bytes: usize) -> Result<(), Status> {
 }
 
 fn undecodable(patch: &Value, go_type: &str) -> Status {
-    let found = decode::name_of(patch);
+    let found = type_name(patch);
     Status::bad_request(format!("error decoding patch: json: cannot unmarshal {found} into Go value of type {go_type}"))
 }
 
