@@ -23,6 +23,7 @@ use crate::workload::Step;
 
 mod call;
 mod conductor;
+mod earlier;
 mod link;
 mod logs;
 mod panics;

@@ -48,6 +48,8 @@ pub(crate) struct Request {
     /// How many of this signature there were before, and this one.
     pub(crate) nth: usize,
     pub(crate) kind: RequestKind,
+    /// Whether a state of any age may be shown (`resourceVersion=0`).
+    pub(crate) allows_any: bool,
     pub(crate) sent: Duration,
     pub(crate) answered: Option<Duration>,
     pub(crate) code: Option<u16>,
@@ -59,11 +61,7 @@ pub(crate) struct Request {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum RequestKind {
-    /// A list, or a read of one object, that any version may answer (`resourceVersion=0`).
-    ReadAny,
-    /// One that a version not older than the one named may answer.
-    ReadNotOlder,
-    /// A read that only the latest version, or exactly the one named, may answer.
+    /// A list, or a read of one object.
     Read,
     Watch,
     Create,
@@ -152,8 +150,17 @@ mod tests {
         let is_background = |signature: &str| {
             let (kind, sent) = (RequestKind::Create, Duration::ZERO);
             let signature = signature.to_owned();
-            let request =
-                Request { signature, nth: 1, kind, sent, answered: None, code: None, revisions: None, process: 0 };
+            let request = Request {
+                signature,
+                nth: 1,
+                kind,
+                allows_any: false,
+                sent,
+                answered: None,
+                code: None,
+                revisions: None,
+                process: 0,
+            };
             request.is_background()
         };
         for signature in [

@@ -122,7 +122,7 @@ impl<'t> Generator<'t> {
 
     fn stale(&mut self) {
         const CLASS: FaultClass = FaultClass::Stale;
-        let any = self.trace.requests.iter().any(|request| request.kind == RequestKind::ReadAny);
+        let any = self.trace.requests.iter().any(|request| request.allows_any);
         let first = self.trace.start;
         let mut rng = Pcg64Mcg::seed_from_u64(self.seed);
         for (write, _) in self.effective_writes(CLASS) {
@@ -189,7 +189,7 @@ impl<'t> Generator<'t> {
                         false => self.prune(CLASS, "there is no lease to lose"),
                     }
                 }
-                _ => {}
+                RequestKind::Read => {}
             }
         }
     }

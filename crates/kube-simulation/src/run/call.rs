@@ -15,8 +15,10 @@ pub(crate) struct Call {
     pub(crate) is_lease: bool,
     /// Whether it is for one object, and not for a collection.
     pub(crate) is_single: bool,
-    /// The version that a read names.
-    pub(crate) version: u64,
+    /// The oldest state that may be shown; `None` if it has to be the latest, or that of a version.
+    pub(crate) oldest: Option<u64>,
+    /// Whether a watch ends its initial events with a bookmark.
+    pub(crate) wants_initial_events: bool,
 }
 
 impl Call {
@@ -39,16 +41,18 @@ impl Call {
         };
         let resource = rest.first().copied().unwrap_or("/");
         let is_named = rest.len() > 1;
-        let (verb, kind) = match *method {
-            Method::POST => ("create", RequestKind::Create),
-            Method::PUT => ("update", RequestKind::Write),
-            Method::PATCH => ("patch", RequestKind::Write),
-            Method::DELETE => ("delete", RequestKind::Write),
-            _ if matches!(query.get("watch"), Some("true" | "1")) => ("watch", RequestKind::Watch),
+        let (verb, kind, oldest) = match *method {
+            Method::POST => ("create", RequestKind::Create, None),
+            Method::PUT => ("update", RequestKind::Write, None),
+            Method::PATCH => ("patch", RequestKind::Write, None),
+            Method::DELETE => ("delete", RequestKind::Write, None),
+            _ if matches!(query.get("watch"), Some("true" | "1")) => {
+                ("watch", RequestKind::Watch, oldest_beginning(&query))
+            }
             // Of parts of an object, such as its scale, the latest state is shown.
-            _ if rest.len() > 2 || resource == "/" => ("get", RequestKind::Read),
-            _ if is_named => ("get", read_kind(&query)),
-            _ => ("list", read_kind(&query)),
+            _ if rest.len() > 2 || resource == "/" => ("get", RequestKind::Read, None),
+            _ if is_named => ("get", RequestKind::Read, oldest_read(&query)),
+            _ => ("list", RequestKind::Read, oldest_read(&query)),
         };
         let mut signature = format!("{verb}:{resource}");
         if !group.is_empty() {
@@ -60,22 +64,27 @@ impl Call {
             signature.push('/');
             signature.push_str(&name);
         }
-        let version = query.get("resourceVersion").and_then(|version| version.parse().ok()).unwrap_or(0);
+        let wants_initial_events = query.get("sendInitialEvents") == Some("true");
         let is_lease = group == "coordination.k8s.io" && resource == "leases";
-        Self { signature, kind, is_lease, is_single: is_named, version }
+        Self { signature, kind, is_lease, is_single: is_named, oldest, wants_initial_events }
     }
 }
 
-/// A read that names no version shows the latest state.
-fn read_kind(query: &Query<'_>) -> RequestKind {
+/// The oldest state with which a list, or a read of one object, may be answered.
+fn oldest_read(query: &Query<'_>) -> Option<u64> {
+    let version = query.version()?;
     let is_exact = query.get("resourceVersionMatch") == Some("Exact") || query.get("continue").is_some();
-    match query.get("resourceVersion") {
-        None | Some("") => RequestKind::Read,
-        _ if is_exact => RequestKind::Read,
-        Some("0") => RequestKind::ReadAny,
-        Some(_) if query.get("limit").is_some() && query.get("resourceVersionMatch").is_none() => RequestKind::Read,
-        Some(_) => RequestKind::ReadNotOlder,
-    }
+    // With a limit only, the version is the exact one.
+    let is_page = version > 0 && query.get("limit").is_some() && query.get("resourceVersionMatch").is_none();
+    (!is_exact && !is_page).then_some(version)
+}
+
+/// The oldest state with which a watch may begin, if it begins with a state.
+fn oldest_beginning(query: &Query<'_>) -> Option<u64> {
+    query.version().filter(|&version| match query.get("sendInitialEvents") {
+        Some(sends) => sends == "true",
+        None => version == 0,
+    })
 }
 
 /// The name in the body of a create; that of a generated one ends with `*`.
@@ -87,33 +96,6 @@ fn created_name(body: &[u8]) -> String {
         (None, Some(prefix)) => format!("{prefix}*"),
         (None, None) => "?".to_owned(),
     }
-}
-
-/// The list with the state of exactly this version; for a read of one object a list of it alone,
-/// because the server has no read of it at a version.
-pub(crate) fn exact_version(uri: &Uri, version: u64, is_single: bool) -> Option<Uri> {
-    let replaced = ["resourceVersion=", "resourceVersionMatch=", "limit="];
-    let kept = uri.query().unwrap_or_default().split('&');
-    let kept = kept.filter(|part| !part.is_empty() && !replaced.iter().any(|name| part.starts_with(name)));
-    let exact = [format!("resourceVersion={version}"), "resourceVersionMatch=Exact".to_owned()];
-    let (path, name) = match uri.path().rsplit_once('/') {
-        Some((path, name)) if is_single => (path, Some(format!("fieldSelector=metadata.name%3D{name}"))),
-        _ => (uri.path(), None),
-    };
-    let query: Vec<String> = kept.map(str::to_owned).chain(exact).chain(name).collect();
-    format!("{path}?{}", query.join("&")).parse().ok()
-}
-
-/// The object out of a list of it alone; `None` if it is not there.
-pub(crate) fn only_item(list: &[u8]) -> Option<Value> {
-    let mut list: Value = serde_json::from_slice(list).ok()?;
-    let mut item = list["items"].as_array_mut()?.pop()?;
-    // Items of a list have no kind of their own.
-    if item["kind"].is_null() {
-        item["kind"] = list["kind"].as_str()?.strip_suffix("List")?.into();
-        item["apiVersion"] = list["apiVersion"].take();
-    }
-    Some(item)
 }
 
 mod form {
@@ -129,6 +111,11 @@ mod form {
             self.0
                 .split('&')
                 .find_map(|part| part.split_once('=').filter(|(key, _)| *key == name).map(|(_, value)| value))
+        }
+
+        /// The version that is named; an empty one is none.
+        pub(super) fn version(&self) -> Option<u64> {
+            self.get("resourceVersion")?.parse().ok()
         }
     }
 }
@@ -157,18 +144,26 @@ mod tests {
 
     #[test]
     fn only_a_read_that_allows_it_may_be_behind() {
-        let kind = |query: &str| call(&Method::GET, &format!("/api/v1/pods?{query}"), "").kind;
-        assert_eq!(kind(""), RequestKind::Read);
-        assert_eq!(kind("resourceVersion="), RequestKind::Read);
-        assert_eq!(kind("resourceVersion=0&limit=5"), RequestKind::ReadAny);
-        assert_eq!(kind("resourceVersion=7"), RequestKind::ReadNotOlder);
-        assert_eq!(kind("resourceVersion=7&resourceVersionMatch=Exact"), RequestKind::Read);
-        assert_eq!(kind("resourceVersion=7&limit=5"), RequestKind::Read);
-        assert_eq!(kind("resourceVersion=0&watch=true"), RequestKind::Watch);
-        let get = |path: &str| call(&Method::GET, &format!("/api/v1/namespaces/x/pods/{path}"), "").kind;
-        assert_eq!(get("a"), RequestKind::Read);
-        assert_eq!(get("a?resourceVersion=0"), RequestKind::ReadAny);
-        assert_eq!(get("a?resourceVersion=7"), RequestKind::ReadNotOlder);
-        assert_eq!(get("a/log?resourceVersion=0"), RequestKind::Read);
+        let oldest = |query: &str| call(&Method::GET, &format!("/api/v1/pods?{query}"), "").oldest;
+        assert_eq!(oldest(""), None);
+        assert_eq!(oldest("resourceVersion="), None);
+        assert_eq!(oldest("resourceVersion=0&limit=5"), Some(0));
+        assert_eq!(oldest("resourceVersion=7"), Some(7));
+        assert_eq!(oldest("resourceVersion=7&resourceVersionMatch=Exact"), None);
+        assert_eq!(oldest("resourceVersion=7&limit=5"), None);
+        assert_eq!(oldest("resourceVersion=7&limit=5&resourceVersionMatch=NotOlderThan"), Some(7));
+        let get = |path: &str| call(&Method::GET, &format!("/api/v1/namespaces/x/pods/{path}"), "").oldest;
+        assert_eq!(get("a"), None);
+        assert_eq!(get("a?resourceVersion=0"), Some(0));
+        assert_eq!(get("a?resourceVersion=7"), Some(7));
+        assert_eq!(get("a/log?resourceVersion=0"), None);
+        // A watch from a version shows what follows it, and begins with no state.
+        assert_eq!(oldest("watch=true&resourceVersion=7"), None);
+        assert_eq!(oldest("watch=true"), None);
+        assert_eq!(oldest("watch=true&resourceVersion=0"), Some(0));
+        assert_eq!(oldest("watch=true&resourceVersion=0&sendInitialEvents=false"), None);
+        assert_eq!(oldest("watch=true&sendInitialEvents=true"), None);
+        assert_eq!(oldest("watch=true&sendInitialEvents=true&resourceVersion=0"), Some(0));
+        assert_eq!(oldest("watch=true&sendInitialEvents=true&resourceVersion=7"), Some(7));
     }
 }

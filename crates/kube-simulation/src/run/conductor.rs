@@ -273,6 +273,7 @@ impl Conductor {
             signature: call.signature.clone(),
             nth,
             kind: call.kind,
+            allows_any: call.oldest == Some(0),
             sent: self.started.elapsed(),
             answered: None,
             code: None,

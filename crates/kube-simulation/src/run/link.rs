@@ -20,8 +20,9 @@ use tokio::time::{advance, sleep};
 use tower::Service;
 
 use super::JUMP;
-use super::call::{Call, exact_version, only_item};
+use super::call::Call;
 use super::conductor::{Arrival, Conductor, Session};
+use super::earlier::{exact_list, initial_events, only_item, watch_from};
 use super::replica::Pace;
 use super::watch_body;
 use crate::plan::FaultKind;
@@ -131,13 +132,20 @@ impl Link {
                 _ => {}
             }
         }
-        let is_behind = self.allow_behind(&mut parts, call);
+        let mut initial = Vec::new();
+        let mut is_behind = false;
+        if let Some(view) = self.view_behind(&parts, call) {
+            match call.kind {
+                RequestKind::Watch => initial = self.begin_behind(&mut parts, call, view).await?,
+                _ => is_behind = list_at(&mut parts, call, view),
+            }
+        }
         let before = self.conductor.server().revision();
         let response = self.forward(Request::from_parts(parts, body)).await?;
         if call.kind == RequestKind::Watch {
             let code = response.status();
             return Ok(response.map(|body| {
-                let frames = watch_body::frames(body, &self.session, cut_after.filter(|_| code.is_success()));
+                let frames = watch_body::frames(body, &self.session, cut_after.filter(|_| code.is_success()), initial);
                 StreamBody::new(frames).boxed_unsync()
             }));
         }
@@ -178,28 +186,29 @@ impl Link {
         Ok(Response::from_parts(parts, Full::new(body).map_err(|never| match never {}).boxed_unsync()))
     }
 
-    /// Lets a read that allows it show the view of the replica. Returns whether it does; then a
-    /// read of one object has become a list.
-    fn allow_behind(&self, parts: &mut Parts, call: &Call) -> bool {
-        let oldest = match call.kind {
-            RequestKind::ReadAny => 0,
-            RequestKind::ReadNotOlder => call.version,
-            _ => return false,
-        };
-        let accept = parts.headers.get(ACCEPT).and_then(|accept| accept.to_str().ok());
-        if call.is_single && accept.is_some_and(|accept| accept.contains("as=Table")) {
-            return false;
-        }
-        let view = self.session.replica().view().max(oldest);
+    /// The view of the replica, if it is behind and the request may show it.
+    fn view_behind(&self, parts: &Parts, call: &Call) -> Option<u64> {
+        let view = self.session.replica().view().max(call.oldest?);
+        let is_table = accepted(parts).contains("as=Table");
         let is_kept = self.conductor.server().changes_after(view).is_ok();
-        if view < self.conductor.server().revision()
-            && is_kept
-            && let Some(uri) = exact_version(&parts.uri, view, call.is_single)
-        {
-            parts.uri = uri;
-            return true;
+        (view < self.conductor.server().revision() && is_kept && !is_table).then_some(view)
+    }
+
+    /// Lets a watch begin with the state of this view. Returns the events of that state.
+    async fn begin_behind(&self, parts: &mut Parts, call: &Call, view: u64) -> io::Result<Vec<Bytes>> {
+        let Some(rest) = watch_from(&parts.uri, view) else { return Ok(Vec::new()) };
+        let mut list = parts.clone();
+        if !list_at(&mut list, call, view) {
+            return Ok(Vec::new());
         }
-        false
+        let response = self.forward(Request::from_parts(list, Bytes::new())).await?;
+        // What is refused is refused to the watch, too.
+        if !response.status().is_success() {
+            return Ok(Vec::new());
+        }
+        let state = response.into_body().collect().await?.to_bytes();
+        parts.uri = rest;
+        Ok(initial_events(&state, call.wants_initial_events))
     }
 
     async fn forward(&self, request: Request<Bytes>) -> io::Result<Response<kube_embedded::Body>> {
@@ -213,6 +222,23 @@ impl Link {
         let response = self.forward(Request::from_parts(parts, Bytes::new())).await?;
         Ok(response.map(BodyExt::boxed_unsync))
     }
+}
+
+/// Makes a request one for the list at this version. Returns whether that is possible.
+fn list_at(parts: &mut Parts, call: &Call, version: u64) -> bool {
+    let is_watch = call.kind == RequestKind::Watch;
+    let Some(uri) = exact_list(&parts.uri, version, call.is_single && !is_watch) else { return false };
+    parts.uri = uri;
+    // Metadata alone has another name in a list.
+    let accept = accepted(parts).replace("as=PartialObjectMetadata;", "as=PartialObjectMetadataList;");
+    if let (false, Ok(accept)) = (accept.is_empty(), HeaderValue::from_str(&accept)) {
+        parts.headers.insert(ACCEPT, accept);
+    }
+    true
+}
+
+fn accepted(parts: &Parts) -> &str {
+    parts.headers.get(ACCEPT).and_then(|accept| accept.to_str().ok()).unwrap_or_default()
 }
 
 /// What the server answers if the object is not there.

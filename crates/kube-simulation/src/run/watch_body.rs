@@ -25,11 +25,12 @@ struct Watching<B> {
     cut_after: Option<usize>,
 }
 
-/// The frames of a watch of this session.
+/// The frames of a watch of this session, after those with which it begins.
 pub(crate) fn frames<B>(
     inner: B,
     session: &Session,
     cut_after: Option<usize>,
+    initial: Vec<Bytes>,
 ) -> impl Stream<Item = io::Result<Frame<Bytes>>> + Send + use<B>
 where
     B: http_body::Body<Data = Bytes, Error = io::Error> + Unpin + Send,
@@ -37,7 +38,8 @@ where
     let signals = session.signals();
     let cuts = signals.borrow().cuts;
     let views = session.replica().views();
-    let (partial, held) = Default::default();
+    let partial = BytesMut::new();
+    let held = initial.into_iter().map(|frame| (0, frame)).collect();
     let watching = Watching { inner, signals, cuts, views, partial, held, cut_after };
     stream::unfold(Some(watching), async |watching| {
         let mut watching = watching?;

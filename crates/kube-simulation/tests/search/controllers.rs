@@ -13,7 +13,7 @@ use kube_controller::{Manager, Recorder};
 use kube_informer::Factory;
 use kube_runtime::controller::Action;
 use kube_runtime::{Controller, watcher};
-use kube_simulation::{Report, Simulation};
+use kube_simulation::{FaultClass, Report, Simulation};
 use serde_json::{Value, json};
 
 use crate::foo::{self, Foo};
@@ -134,12 +134,14 @@ async fn reconcile_website(site: Arc<Website>, client: Arc<Client>) -> Result<Ac
     Ok(Action::await_change())
 }
 
-pub(crate) fn foo_on_kube_runtime() -> Simulation {
-    foos(Simulation::new(async |client: Client| {
-        let controller = Controller::new(Api::<Foo>::all(client.clone()), watcher::Config::default())
-            .owns(Api::<Deployment>::all(client.clone()), watcher::Config::default());
-        controller.run(reconcile_foo, again, Arc::new(client)).for_each(async |_| ()).await;
-    }))
+pub(crate) fn foo_on_kube_runtime(config: watcher::Config) -> Simulation {
+    foos(Simulation::new(move |client: Client| foos_on_kube_runtime(client, config.clone())))
+}
+
+async fn foos_on_kube_runtime(client: Client, config: watcher::Config) {
+    let controller = Controller::new(Api::<Foo>::all(client.clone()), config.clone())
+        .owns(Api::<Deployment>::all(client.clone()), config);
+    controller.run(reconcile_foo, again, Arc::new(client)).for_each(async |_| ()).await;
 }
 
 pub(crate) fn website_on_kube_runtime() -> Simulation {
@@ -191,7 +193,16 @@ fn website_raises_no_alarm() {
 
 #[test]
 fn foo_on_kube_runtime_raises_no_alarm() {
-    search(&foo_on_kube_runtime()).iter().for_each(Report::expect_no_findings);
+    search(&foo_on_kube_runtime(watcher::Config::default())).iter().for_each(Report::expect_no_findings);
+}
+
+#[test]
+fn foo_on_kube_runtime_raises_no_alarm_with_views_that_are_behind() {
+    // Its watches begin with the initial events of any version.
+    let streaming = watcher::Config::default().streaming_lists();
+    let reports = search(&foo_on_kube_runtime(streaming).classes([FaultClass::Stale]));
+    reports.iter().for_each(Report::expect_no_findings);
+    assert!(reports.iter().all(|report| report.to_string().contains("stale-restart")), "views are behind");
 }
 
 #[test]

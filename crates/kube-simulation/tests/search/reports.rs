@@ -1,13 +1,19 @@
 //! What a search reports.
 
+use std::pin::pin;
+
+use futures_util::StreamExt as _;
 use kube::Client;
-use kube::api::{Api, DynamicObject, PostParams};
+use kube::api::{Api, DynamicObject, PostParams, WatchEvent, WatchParams};
 use kube_simulation::{FaultClass, Simulation, Violation};
 use serde_json::json;
 
 use crate::zoo::operator::resource;
 use crate::zoo::{Exhibit, Variant, exhibits};
 use crate::zoo_search::simulation;
+
+/// The annotation of the bookmark after the initial events.
+const INITIAL_EVENTS_END: &str = "k8s.io/initial-events-end";
 
 fn exhibit(name: &str) -> &'static Exhibit {
     exhibits().find(|exhibit| exhibit.name == name).unwrap()
@@ -149,6 +155,41 @@ fn the_timeline_is_a_picture_of_steps_faults_processes_writes_and_objects() {
     }
     let (opened, closed) = (picture.matches("<title>").count(), picture.matches("</title>").count());
     assert!(opened > 5 && opened == closed);
+}
+
+#[test]
+fn a_watch_that_begins_with_a_state_of_any_version_begins_behind_after_a_restart() {
+    // Makes a config map, unless there is one among the initial events of its watch.
+    let controller = |version: &'static str| {
+        move |client: Client| async move {
+            let maps: Api<DynamicObject> = Api::default_namespaced_with(client.clone(), &resource("ConfigMap"));
+            let mut events = pin!(maps.watch(&WatchParams::default().initial_events(), version).await.unwrap());
+            let mut count = 0;
+            while let Some(Ok(event)) = events.next().await {
+                match event {
+                    WatchEvent::Added(_) => count += 1,
+                    WatchEvent::Bookmark(bookmark)
+                        if bookmark.metadata.annotations.contains_key(INITIAL_EVENTS_END) =>
+                    {
+                        if count == 0 {
+                            let mut map = DynamicObject::new("", &resource("ConfigMap"));
+                            map.metadata.generate_name = Some("a-".to_owned());
+                            maps.create(&PostParams::default(), &map).await.unwrap();
+                        }
+                        std::future::pending::<()>().await;
+                    }
+                    _ => {}
+                }
+            }
+        }
+    };
+    let search = |version| Simulation::new(controller(version)).until_quiet().classes([FaultClass::Stale]).search();
+    let report = search("0");
+    let finding = &report.findings().first().unwrap_or_else(|| panic!("{report}"));
+    assert_eq!(finding.plan().to_string(), "seed=1 + stale-restart=1@create:configmaps/default/a-*#1");
+    assert!(finding.to_string().contains("ConfigMap default/a-* was created 2 times"), "{report}");
+    // Without a version the initial events are the latest state.
+    search("").expect_no_findings();
 }
 
 #[test]
