@@ -3,7 +3,7 @@
 use crate::Error;
 
 /// All steps.
-const STEPS: [&str; 26] = [
+const STEPS: [&str; 27] = [
     "conformance/real",
     "conformance/embedded",
     "conformance/sharded",
@@ -24,6 +24,7 @@ const STEPS: [&str; 26] = [
     "informer/apiserver-killed",
     "informer/etcd-stopped",
     "leadership",
+    "shards",
     "controllers/foo",
     "controllers/website",
     "differential/real",

@@ -27,6 +27,7 @@ mod link;
 mod program;
 mod programs;
 mod results;
+mod shards;
 mod target;
 
 use std::ffi::OsString;
@@ -51,6 +52,7 @@ async fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let outcome = match arguments.split_first() {
         Some((first, rest)) if first == leadership::WORKER => leadership::run_worker(rest).await,
+        Some((first, rest)) if first == shards::WORKER => shards::run_worker(rest).await,
         _ => match Choice::parse(arguments) {
             Ok(choice) => judge(choice).await,
             Err(error) => Err(error),
@@ -139,6 +141,9 @@ async fn run(results: &Results) -> Result<(), Error> {
     )?;
     informer::outages(results, &mut control_plane).await?;
     results.step("leadership", leadership::run(&mut control_plane)).await?;
+    if release == Release::Current {
+        results.step("shards", shards::run(&control_plane, &binaries)).await?;
+    }
     if let Some(built) = built.as_ref().filter(|_| release == Release::Current) {
         results.step("controllers/foo", controllers::foo(&workspace, built, &mut control_plane)).await?;
         results.step("controllers/website", controllers::website(built, &mut control_plane)).await?;
@@ -162,7 +167,7 @@ async fn run_on_existing(results: &Results, playground: &informer::Playground) -
     informer::elsewhere(results, playground).await?;
     results.skip("differential/real", "needs a server without other writers")?;
     results.step("differential/embedded", differential::against_embedded(&workspace())).await?;
-    for step in ["leadership", "controllers/foo", "controllers/website"] {
+    for step in ["leadership", "shards", "controllers/foo", "controllers/website"] {
         results.skip(step, "kills the server")?;
     }
     results.skip("clean-up", "needs a control plane of its own")
