@@ -1,10 +1,10 @@
 //! Shards: the objects of a resource whose uid or namespace hashes into given ranges.
 //!
 //! Several processes can divide a resource between them: each holds the objects of its own
-//! [`Shard`], and shards whose ranges do not overlap hold different objects. An informer is
-//! [built with a shard](crate::InformerBuilder::shard), whose ranges
-//! [can move](crate::Informer::set_shard). A server with KEP-5866 (`ShardedListAndWatch`) sends only
-//! the objects of the shard; the ranges, their hash and the text of the selector are those of that
+//! [`Shard`], and shards whose ranges do not overlap hold different objects. An informer is [built
+//! with a shard](crate::InformerBuilder::shard), whose ranges [can
+//! move](crate::Informer::set_shard). A server with KEP-5866 (`ShardedListAndWatch`) sends only the
+//! objects of the shard; the ranges, their hash and the text of the selector are those of that
 //! server. Other servers send everything, and the informer drops what is outside: see
 //! [`ShardSupport`].
 //!
@@ -24,14 +24,15 @@
 //! # Owners and children
 //!
 //! A child has a uid of its own, so a shard by uid has only 1/n of the children of its owners. A
-//! controller whose children live in the namespace of their owner uses a shard by namespace for both.
-//! Where that is too uneven, the owners are in a shard by uid and the informer of the children has
-//! no shard: each member receives all children, and finds those of its owners by an index of owners
-//! ([`Informer::index`](crate::Informer::index) and [`Obj::owners`]). The price is the children's
-//! bandwidth, CPU and memory times the number of members. It is least if the informer of the children
-//! keeps only metadata ([`MetadataOnly`](crate::MetadataOnly)), or only those objects whose owner is in
-//! the shard: [`keep_if`](crate::InformerBuilder::keep_if) with [`Shard::contains_uid`] of the owner's
-//! uid, as long as the ranges do not move, because `keep_if` must depend on nothing but the object.
+//! controller whose children live in the namespace of their owner uses a shard by namespace for
+//! both. Where that is too uneven, the owners are in a shard by uid and the informer of the
+//! children has no shard: each member receives all children, and finds those of its owners by an
+//! index of owners ([`Informer::index`](crate::Informer::index) and [`Obj::owners`]). The price is
+//! the children's bandwidth, CPU and memory times the number of members. It is least if the
+//! informer of the children keeps only metadata ([`MetadataOnly`](crate::MetadataOnly)), or only
+//! those objects whose owner is in the shard: [`keep_if`](crate::InformerBuilder::keep_if) with
+//! [`Shard::contains_uid`] of the owner's uid, as long as the ranges do not move, because `keep_if`
+//! must depend on nothing but the object.
 
 // Pure: no async, clock or I/O. It may use `object`, `codec` and `Obj`, and nothing else.
 

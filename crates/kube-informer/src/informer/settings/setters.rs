@@ -122,14 +122,15 @@ setters! {
     /// here as well, before anything but its metadata is read. So the cache has exactly the objects
     /// of the shard, whether the server obeys the selector or ignores it, as those before 1.36 and
     /// those without the feature gate `ShardedListAndWatch` do;
-    /// [`Health::shard`](crate::Health::shard) says which. A server that ignores it sends everything
-    /// to everyone: memory is divided all the same, but bandwidth and the scan of metadata are not.
+    /// [`Health::shard`](crate::Health::shard) says which. A server that ignores it sends
+    /// everything to everyone: memory is divided all the same, but bandwidth and the scan of
+    /// metadata are not.
     ///
     /// The ranges can be moved: [`Informer::set_shard`](crate::Informer::set_shard). A shard
     /// without ranges holds nothing.
     ///
-    /// Children do not follow their owners into a shard by uid, because they have uids of their own:
-    /// see [`shard`](crate::shard#owners-and-children).
+    /// Children do not follow their owners into a shard by uid, because they have uids of their
+    /// own: see [`shard`](crate::shard#owners-and-children).
     ///
     /// ```
     /// # kube_embedded::doctest(["a", "b", "c"], async |server| {
