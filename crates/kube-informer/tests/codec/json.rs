@@ -480,3 +480,35 @@ fn a_small_gzip_that_is_huge_when_plain_comes_out_in_pieces() {
     assert_eq!(total, 8 << 20);
     assert!(largest <= 128 << 10, "{largest}");
 }
+
+#[test]
+fn every_optional_field_of_a_gzip_header_is_skipped_also_byte_by_byte() {
+    let plain = |packed: &[u8], step: usize| {
+        let (mut gunzip, mut text) = (Gunzip::default(), Vec::new());
+        for chunk in packed.chunks(step) {
+            gunzip.push(chunk.to_vec().into());
+            while let Some(bytes) = gunzip.next() {
+                text.extend_from_slice(&bytes.unwrap());
+            }
+        }
+        gunzip.finish().unwrap();
+        text
+    };
+    let (extra, name, comment) = (b"\x04\x00more", b"a.json\0", b"none\0");
+    for flags in (0_u8..32).filter(|flags| flags & 1 == 0) {
+        let mut member = vec![0x1f, 0x8b, 8, flags, 0, 0, 0, 0, 0, 255];
+        let fields: [(u8, &[u8]); 3] = [(4, extra), (8, name), (16, comment)];
+        fields.iter().filter(|(flag, _)| flags & flag != 0).for_each(|(_, bytes)| member.extend_from_slice(bytes));
+        if flags & 2 != 0 {
+            let mut crc = flate2::Crc::new();
+            crc.update(&member);
+            member.extend_from_slice(&crc.sum().to_le_bytes()[..2]);
+        }
+        let mut encoder = GzEncoder::new(Vec::new(), Compression::fast());
+        encoder.write_all(b"text").unwrap();
+        member.extend_from_slice(&encoder.finish().unwrap()[10..]);
+        let twice = [&*member, &member].concat();
+        assert_eq!((plain(&twice, 1), plain(&twice, 1000)), (b"texttext".to_vec(), b"texttext".to_vec()), "{flags}");
+        assert!(Gunzip::default().finish().is_err(), "an empty body is not gzip");
+    }
+}
