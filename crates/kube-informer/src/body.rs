@@ -11,6 +11,7 @@
 use std::borrow::Cow;
 use std::convert::Infallible;
 use std::fmt;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, LazyLock, Weak};
 
 use bytes::Bytes;
@@ -106,7 +107,8 @@ pub struct BodyEncoderSettings {
     pub recent_bytes: usize,
     /// How many ticks after a change an object is packed.
     pub cold_after: Tick,
-    /// How many bytes of changed objects may be unpacked at a time.
+    /// How many bytes of changed objects may be unpacked at a time, however small the cache is. An
+    /// informer's encoder allows more for a larger cache.
     pub fresh_bytes: usize,
 }
 
@@ -127,6 +129,14 @@ impl Default for BodyEncoderSettings {
 /// received at once.
 const ACCEPT_AHEAD: usize = 1 << 20;
 
+/// Changed objects may wait unpacked while all changes that wait are no larger than this many times
+/// the cache. Of changes that are scattered over the whole cache, seven of eight have been replaced by
+/// a later one of the same object when it is their turn, and need no packing.
+const FRESH_TURNS: usize = 2;
+
+/// Limits what a burst of changes takes in a large cache.
+const MAX_FRESH: usize = 256 << 20;
+
 /// Creates objects from received bytes and stores their bodies by one policy. Shared by everything
 /// that belongs to one store.
 #[derive(Clone)]
@@ -146,7 +156,9 @@ pub enum Arrival {
 struct EncoderShared {
     cutter: FieldCutter,
     cold_after: Tick,
-    fresh_limit: usize,
+    min_fresh: usize,
+    /// How many objects the store has; 0 if nobody says so.
+    objects: AtomicUsize,
     store: Arc<StoreContext>,
     /// None for objects outside of any store, which share no strings.
     interner: Option<Mutex<Interner>>,
@@ -193,7 +205,8 @@ impl BodyEncoder {
         Self(Arc::new(EncoderShared {
             cutter: settings.drop_fields,
             cold_after: settings.cold_after,
-            fresh_limit: settings.fresh_bytes,
+            min_fresh: settings.fresh_bytes,
+            objects: AtomicUsize::new(0),
             interner,
             packing: Mutex::new(Packing::new(&store)),
             compressors: CompressorPool::default(),
@@ -206,13 +219,13 @@ impl BodyEncoder {
     ///
     /// The bytes are JSON, or protobuf in the Kubernetes envelope.
     pub fn accept(&self, object: &Bytes, arrival: Arrival) -> Result<Obj<Untyped>, DecodeError> {
-        self.accept_within(object, arrival, self.0.fresh_limit)
+        self.accept_within(object, arrival, 0)
     }
 
     /// As [`accept`](Self::accept), for callers that [catch up](Self::catch_up) soon: usually does
     /// not pack other objects first, so the new object is not delayed.
     pub(crate) fn accept_ahead(&self, object: &Bytes, arrival: Arrival) -> Result<Obj<Untyped>, DecodeError> {
-        self.accept_within(object, arrival, self.0.fresh_limit.saturating_add(ACCEPT_AHEAD))
+        self.accept_within(object, arrival, ACCEPT_AHEAD)
     }
 
     /// As [`accept_ahead`](Self::accept_ahead) for objects of a shard. Of another object, only the
@@ -223,18 +236,17 @@ impl BodyEncoder {
         arrival: Arrival,
         shard: &Shard,
     ) -> Result<Sharded, DecodeError> {
-        let limit = self.0.fresh_limit.saturating_add(ACCEPT_AHEAD);
         if self.0.cutter.is_empty() {
-            let accepted = self.accept_unless(object, arrival, limit, |found| outside(found, shard))?;
+            let accepted = self.accept_unless(object, arrival, ACCEPT_AHEAD, |found| outside(found, shard))?;
             return Ok(accepted.map_or_else(Sharded::Outside, Sharded::Inside));
         }
         // Fields are not cut from an object that is not stored.
         let found = scan(object.trim_ascii(), Extent::Metadata);
         match found.and_then(|found| outside(&found, shard)) {
             Ok(Some(version)) => Ok(Sharded::Outside(version)),
-            Ok(None) => self.accept_within(object, arrival, limit).map(Sharded::Inside),
+            Ok(None) => self.accept_within(object, arrival, ACCEPT_AHEAD).map(Sharded::Inside),
             Err(Broken::Protobuf) => {
-                let accepted = self.accept_unless(object, arrival, limit, |found| outside(found, shard))?;
+                let accepted = self.accept_unless(object, arrival, ACCEPT_AHEAD, |found| outside(found, shard))?;
                 Ok(accepted.map_or_else(Sharded::Outside, Sharded::Inside))
             }
             Err(broken) => Err(DecodeError::broken::<Untyped>(broken)),
@@ -243,16 +255,31 @@ impl BodyEncoder {
 
     /// Whether the unpacked bytes exceed the limit.
     pub(crate) fn is_behind(&self) -> bool {
-        self.0.packing.lock().fresh_bytes > self.0.fresh_limit
+        let packing = self.0.packing.lock();
+        packing.fresh_bytes > self.fresh_limit(&packing)
     }
 
     /// Packs the oldest objects until the unpacked bytes are within the limit.
     pub(crate) fn catch_up(&self) {
-        self.pack_down_to(self.0.fresh_limit, &mut self.0.packing.lock());
+        let mut packing = self.0.packing.lock();
+        let limit = self.fresh_limit(&packing);
+        self.pack_down_to(limit, &mut packing);
     }
 
-    fn accept_within(&self, object: &Bytes, arrival: Arrival, limit: usize) -> Result<Obj<Untyped>, DecodeError> {
-        let Ok(accepted) = self.accept_unless(object, arrival, limit, |_| Ok(None::<Infallible>))?;
+    /// The store has this many objects now.
+    pub(crate) fn set_objects(&self, objects: usize) {
+        self.0.objects.store(objects, Ordering::Relaxed);
+    }
+
+    /// How many bytes may be unpacked.
+    fn fresh_limit(&self, packing: &Packing) -> usize {
+        let cache = self.0.objects.load(Ordering::Relaxed).saturating_mul(packing.plain_sizes.mean());
+        cache.saturating_mul(FRESH_TURNS).min(MAX_FRESH).max(self.0.min_fresh)
+    }
+
+    /// `ahead`: by how many bytes the limit of unpacked bytes may be exceeded.
+    fn accept_within(&self, object: &Bytes, arrival: Arrival, ahead: usize) -> Result<Obj<Untyped>, DecodeError> {
+        let Ok(accepted) = self.accept_unless(object, arrival, ahead, |_| Ok(None::<Infallible>))?;
         Ok(accepted)
     }
 
@@ -261,7 +288,7 @@ impl BodyEncoder {
         &self,
         object: &Bytes,
         arrival: Arrival,
-        limit: usize,
+        ahead: usize,
         test: impl FnOnce(&ScannedObject<'_>) -> Result<Option<R>, Broken>,
     ) -> Result<Result<Obj<Untyped>, R>, DecodeError> {
         let broken = |broken| DecodeError::broken::<Untyped>(broken);
@@ -292,7 +319,7 @@ impl BodyEncoder {
         let meta = Meta::of(&found, self.0.interner.as_ref()).map_err(broken)?;
         Ok(Ok(Obj::new(match (self.keep(), arrival) {
             (Keep::Compact, Arrival::Listed) => self.listed(meta, &found, body),
-            (Keep::Compact, Arrival::Changed(now)) => self.changed(meta, body, now, limit),
+            (Keep::Compact, Arrival::Changed(now)) => self.changed(meta, body, now, ahead),
             (Keep::Plain | Keep::Decoded, _) | (_, Arrival::InTransit) => self.plain(meta, body),
         })))
     }
@@ -317,6 +344,7 @@ impl BodyEncoder {
         self.0.compressors.put(compressor);
         let mut packing = self.0.packing.lock();
         packing.training.count_object();
+        packing.plain_sizes.add(plain.len());
         if outcome.how == PackedAs::Zstd {
             packing.training.sample(&raw);
         }
@@ -325,14 +353,15 @@ impl BodyEncoder {
         raw
     }
 
-    fn changed(&self, meta: Meta, json: &[u8], now: Tick, limit: usize) -> Arc<Raw> {
+    fn changed(&self, meta: Meta, json: &[u8], now: Tick, ahead: usize) -> Arc<Raw> {
         let context = Arc::clone(&self.0.packing.lock().context);
         let raw = Arc::new(Raw::new(meta, context, Body::plain(json)));
         let mut packing = self.0.packing.lock();
         packing.training.count_object();
+        packing.plain_sizes.add(json.len());
         packing.training.sample(&raw);
-        packing.fresh.push_back(Fresh { since: now, bytes: json.len(), raw: Arc::downgrade(&raw) });
-        packing.fresh_bytes += json.len();
+        packing.push_fresh(now, json.len(), &raw);
+        let limit = self.fresh_limit(&packing).saturating_add(ahead);
         self.pack_down_to(limit, &mut packing);
         raw
     }
@@ -502,6 +531,32 @@ impl fmt::Debug for BodyEncoder {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_may_be_unpacked_follows_from_the_size_of_the_cache() {
+        const OBJECTS: usize = 100;
+        let encoder = BodyEncoder::new(BodyEncoderSettings { fresh_bytes: 10_000, ..BodyEncoderSettings::default() });
+        let text = "of some importance ".repeat(500);
+        let object = |n: usize| format!(r#"{{"metadata":{{"name":"a{n}"}},"data":{{"text":"{text}{n}"}}}}"#);
+        let accept = |n: usize| encoder.accept(&object(n).into(), Arrival::Changed(0)).unwrap();
+        let fresh = || encoder.0.packing.lock().fresh.len();
+        let held: Vec<_> = (0..OBJECTS).map(accept).collect();
+        assert_eq!(fresh(), 1, "the size of the cache is not known");
+        encoder.set_objects(OBJECTS);
+        let mut held: Vec<_> = held.iter().zip(0..).map(|(_, n)| accept(n)).collect();
+        assert!(fresh() >= OBJECTS, "each object is about to change again");
+        for n in 0..10 * OBJECTS {
+            held[n % OBJECTS] = accept(n % OBJECTS);
+        }
+        assert!(fresh() <= FRESH_TURNS * OBJECTS, "what waits is bounded");
+        assert!(held.iter().all(|object| object.weight() > text.len()), "none was packed in vain");
+        let accepted: Vec<_> = (OBJECTS..4 * OBJECTS).map(accept).collect();
+        assert!(fresh() <= FRESH_TURNS * OBJECTS, "others than the store has do not wait without bound");
+        encoder.set_objects(1);
+        encoder.catch_up();
+        assert!(fresh() <= FRESH_TURNS, "the cache has shrunk");
+        drop(accepted);
+    }
 
     #[test]
     fn who_is_ahead_of_the_packing_is_so_by_no_more_than_is_allowed_and_catches_up() {

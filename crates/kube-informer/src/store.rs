@@ -155,6 +155,11 @@ impl Store {
         Reader::new(Arc::clone(&self.shared))
     }
 
+    /// The number of objects, reported or not.
+    pub(crate) fn len(&self) -> usize {
+        self.state.len()
+    }
+
     /// Whether this scope has been listed completely.
     #[must_use]
     pub fn is_complete(&self, scope: &WatchScope) -> bool {

@@ -8,7 +8,7 @@ use super::Tick;
 use super::dictionary::Dictionary;
 use super::reference::{GroupId, ReferenceTable};
 use super::shared::{PackContext, StoreContext};
-use super::sizes::Sizes;
+use super::sizes::{MeanSize, Sizes};
 use super::training::Training;
 
 /// State used to pack objects, under one lock: by the task that accepts objects and by packing of
@@ -20,7 +20,10 @@ pub(super) struct Packing {
     pub(super) references: ReferenceTable,
     /// Sizes of objects compressed with the dictionary.
     pub(super) sizes: Sizes,
-    /// Changed objects that are still plain, oldest first.
+    /// Sizes of objects as they are received.
+    pub(super) plain_sizes: MeanSize,
+    /// Changed objects that are still plain, oldest first. Those that were replaced or deleted stay
+    /// until it is their turn.
     pub(super) fresh: VecDeque<Fresh>,
     pub(super) fresh_bytes: usize,
     /// Objects packed while a better dictionary was still expected.
@@ -77,6 +80,7 @@ impl Packing {
             training: Training::default(),
             references: ReferenceTable::default(),
             sizes: Sizes::default(),
+            plain_sizes: MeanSize::default(),
             fresh: VecDeque::new(),
             fresh_bytes: 0,
             repack: VecDeque::new(),
@@ -126,6 +130,14 @@ impl Packing {
             self.repack = VecDeque::new();
             self.sweep_at = MIN_SWEEP;
         }
+    }
+
+    /// Queues a changed object of this size, to be packed when it is cold.
+    pub(super) fn push_fresh(&mut self, since: Tick, plain: usize, raw: &Arc<Raw>) {
+        // An entry takes memory even when its object is gone.
+        let bytes = plain + size_of::<Raw>() + size_of::<Fresh>();
+        self.fresh.push_back(Fresh { since, bytes, raw: Arc::downgrade(raw) });
+        self.fresh_bytes += bytes;
     }
 
     pub(super) fn pop_fresh(&mut self) -> Option<Fresh> {

@@ -1,10 +1,36 @@
-//! Estimates the compressed size of objects, to decide whether a delta is worth it.
+//! Estimates sizes of objects: compressed, to decide whether a delta is worth it, and as received.
 
 /// Plain and compressed bytes of objects compressed with the dictionary; recent ones weigh more.
 #[derive(Debug, Default)]
 pub(super) struct Sizes {
     plain: u64,
     packed: u64,
+}
+
+/// The mean size of the objects received; recent ones weigh more.
+#[derive(Debug, Default)]
+pub(super) struct MeanSize {
+    bytes: u64,
+    objects: u64,
+}
+
+/// Both sums are halved at this many objects.
+const DECAY_OBJECTS: u64 = 1 << 14;
+
+impl MeanSize {
+    pub(super) fn add(&mut self, bytes: usize) {
+        self.bytes += bytes as u64;
+        self.objects += 1;
+        if self.objects >= DECAY_OBJECTS {
+            self.bytes /= 2;
+            self.objects /= 2;
+        }
+    }
+
+    /// 0 before any object was received.
+    pub(super) fn mean(&self) -> usize {
+        self.bytes.checked_div(self.objects).unwrap_or(0) as usize
+    }
 }
 
 /// Both sums are halved at this limit, so that old values decay.

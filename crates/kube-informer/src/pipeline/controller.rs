@@ -231,7 +231,7 @@ impl Controller {
         self.totals.events += events.len() as u64;
         self.processor.deliver(events.into_notifications(), now);
         self.advance(now);
-        self.maintenance.objects_changed(now, || self.shared.alive());
+        self.maintenance.objects_changed(self.store.len(), now, || self.shared.alive());
         self.reclaim(now);
     }
 

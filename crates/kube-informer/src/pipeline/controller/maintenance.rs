@@ -70,11 +70,13 @@ impl Maintenance {
         self.encoder.decodes()
     }
 
-    /// Objects have arrived: starts the clock, and dictionary training if enough samples are there.
-    pub(super) fn objects_changed(&mut self, now: Instant, alive: impl FnOnce() -> Alive) {
+    /// Objects have arrived, and the store has this many now: starts the clock, and dictionary
+    /// training if enough samples are there.
+    pub(super) fn objects_changed(&mut self, objects: usize, now: Instant, alive: impl FnOnce() -> Alive) {
         if self.encoder.keep() != Keep::Compact {
             return;
         }
+        self.encoder.set_objects(objects);
         self.quiet_ticks = 0;
         self.next.get_or_insert(now + TICK);
         if self.under_way.is_none()
