@@ -46,11 +46,18 @@ impl Disconnection {
 
 /// Whether the connection was lost and the cache is not known to have what it has missed since.
 ///
-/// Other failures, such as an object that cannot be read, may last for good.
+/// The list that follows when the server has forgotten the history belongs to it. Other failures,
+/// such as an object that cannot be read, may last for good.
 fn is_disconnected(health: &Health) -> bool {
-    let Condition::Degraded { cause, .. } = &health.condition else { return false };
-    matches!(
-        cause.failure(),
-        Failure::ConnectionRefused | Failure::Transport(_) | Failure::BodyCut(_) | Failure::TimedOut { .. }
-    )
+    match &health.condition {
+        Condition::Listing { .. } => true,
+        Condition::Degraded { cause, .. } => {
+            cause.is_expired()
+                || matches!(
+                    cause.failure(),
+                    Failure::ConnectionRefused | Failure::Transport(_) | Failure::BodyCut(_) | Failure::TimedOut { .. }
+                )
+        }
+        _ => false,
+    }
 }

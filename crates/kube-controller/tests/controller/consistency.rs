@@ -274,23 +274,23 @@ async fn a_write_that_is_lost_while_another_is_awaited_is_awaited_too() {
     factory.shutdown().await;
 }
 
-/// Requests for deployments fail from now on, and all watches are cut.
-async fn cut_off_deployments(server: &Server) -> FaultHandle {
-    let watches = Rule::new(Fault::Disconnect).verbs([Verb::Watch, Verb::List]).resource("apps", "deployments");
+/// Requests for deployments meet this fault from now on, and all watches are cut.
+async fn cut_off_deployments(server: &Server, fault: Fault) -> FaultHandle {
+    let watches = Rule::new(fault).verbs([Verb::Watch, Verb::List]).resource("apps", "deployments");
     let cut = server.faults().inject(watches);
     server.cut();
     sleep(Duration::from_secs(5)).await;
     cut
 }
 
-#[tokio::test(start_paused = true)]
-async fn nothing_is_created_for_an_object_that_was_deleted_while_its_watch_was_cut_off() {
+/// Deletes an object and its child while the requests for objects of its kind meet this fault.
+async fn delete_while_cut_off(fault: Fault) {
     let (server, reports) = (server().await, Reports::new());
     server.create(&deployment("a")).unwrap();
     let (factory, controller) = creator(&server, &reports, Duration::from_secs(3600));
     let running = Running::start(controller);
     assert_eq!(reports.within(Duration::from_secs(10)).await, ["default/a 0", "default/a 1"]);
-    let cut = cut_off_deployments(&server).await;
+    let cut = cut_off_deployments(&server, fault).await;
     server.objects("apps/v1", "Deployment").unwrap().delete("a").unwrap();
     // As the garbage collector does, and the watch of children shows it.
     let maps = server.objects("v1", "ConfigMap").unwrap();
@@ -305,13 +305,23 @@ async fn nothing_is_created_for_an_object_that_was_deleted_while_its_watch_was_c
 }
 
 #[tokio::test(start_paused = true)]
+async fn nothing_is_created_for_an_object_that_was_deleted_while_its_watch_was_cut_off() {
+    delete_while_cut_off(Fault::Disconnect).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn nothing_is_created_for_an_object_that_was_deleted_in_a_history_that_is_forgotten() {
+    delete_while_cut_off(Fault::GoneAtOpen).await;
+}
+
+#[tokio::test(start_paused = true)]
 async fn an_object_whose_watch_stays_cut_off_is_reconciled_after_the_bound() {
     let (server, reports) = (server().await, Reports::new());
     server.create(&deployment("a")).unwrap();
     let (factory, controller) = creator(&server, &reports, Duration::from_secs(30));
     let running = Running::start(controller);
     assert_eq!(reports.within(Duration::from_secs(10)).await, ["default/a 0", "default/a 1"]);
-    let _cut = cut_off_deployments(&server).await;
+    let _cut = cut_off_deployments(&server, Fault::Disconnect).await;
     let maps = server.objects("v1", "ConfigMap").unwrap();
     let name = maps.list()[0]["metadata"]["name"].as_str().unwrap().to_owned();
     maps.patch(&name, &json!({"data": {"changed": "yes"}})).unwrap();
