@@ -2,8 +2,9 @@
 //! objects change: no two members' tenures of a uid overlap, and the last generation is handled.
 //!
 //! Each worker creates an object for every attempt, labelled with its name, the uid and generation
-//! it was for, and the epoch of its tenure. The order in which the server has executed the writes is
-//! that of the versions of these objects: for a uid, epochs never go back, and each has one member.
+//! it was for, and the epoch of its tenure. The order in which the server has executed the writes
+//! is that of the versions of these objects: for a uid, epochs never go back, and each has one
+//! member.
 
 mod worker;
 

@@ -14,8 +14,8 @@
 //! ```
 //!
 //! The transition time changes with the status only: it says since when the condition has held. The
-//! observed generation says which generation the condition is about, so that a client that waits for
-//! `Ready` after a change does not see the state before.
+//! observed generation says which generation the condition is about, so that a client that waits
+//! for `Ready` after a change does not see the state before.
 
 // Uses nothing else of the crate.
 

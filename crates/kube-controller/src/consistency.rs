@@ -2,8 +2,8 @@
 //!
 //! `unseen` is the pure part: what a key has written that its caches may not have yet. `caches`
 //! compares it with the caches and waits. `gate` decides for a worker whether a key may run, and
-//! `disconnection` makes a worker wait while the cache of the controller's own kind is cut off. Uses
-//! `figures` and the controller's informers.
+//! `disconnection` makes a worker wait while the cache of the controller's own kind is cut off.
+//! Uses `figures` and the controller's informers.
 
 pub(crate) use self::caches::{Caches, latest_version};
 pub(crate) use self::disconnection::Disconnection;

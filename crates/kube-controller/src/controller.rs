@@ -26,7 +26,8 @@ mod ranges;
 mod run;
 mod watch;
 
-/// A finished controller: its kinds are declared and its reconciler is set, but it does not run yet.
+/// A finished controller: its kinds are declared and its reconciler is set, but it does not run
+/// yet.
 ///
 /// It has no type parameter, so that a manager can hold controllers of any kind.
 #[must_use = "a controller does nothing until it runs"]

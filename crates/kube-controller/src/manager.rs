@@ -46,8 +46,8 @@
 //! 2. Running attempts and tasks end, at the latest after the
 //!    [shutdown deadline](ManagerBuilder::shutdown_deadline); what runs then is cancelled. The lease
 //!    is renewed meanwhile.
-//! 3. Within five more seconds: ranges of groups are released, recorders publish what is queued, the
-//!    lease is released, informers stop, and the HTTP server ends.
+//! 3. Within five more seconds: ranges of groups are released, recorders publish what is queued,
+//!    the lease is released, informers stop, and the HTTP server ends.
 //!
 //! If leadership is lost, controllers and tasks are cancelled at once, and [`run`](Manager::run)
 //! returns an error: return it from `main`, so that the process ends with a failure and is started

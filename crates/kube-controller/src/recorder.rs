@@ -33,11 +33,11 @@
 //!   one series, whose note begins with `(combined from similar events): `.
 //! - For each object, 25 events are written at once, and then one every 5 minutes.
 //! - Of each of these 4,096 keys are remembered.
-//! - A request that fails without a response, or with 429 or 5xx, is sent up to 12 times, 10 seconds
-//!   apart, the first wait being a random part of that.
+//! - A request that fails without a response, or with 429 or 5xx, is sent up to 12 times, 10
+//!   seconds apart, the first wait being a random part of that.
 //!
-//! An event is for people: publish what has changed, not what was found. The role needs `create` and
-//! `patch` for `events` in the group `events.k8s.io`.
+//! An event is for people: publish what has changed, not what was found. The role needs `create`
+//! and `patch` for `events` in the group `events.k8s.io`.
 
 // `correlator` is pure. Uses `leadership`.
 
@@ -119,8 +119,8 @@ struct Counters {
 impl Recorder {
     /// Creates a recorder, which writes events in the name of a controller.
     ///
-    /// The name is the `reportingController` of the events: a name such as `websites`, with a prefix
-    /// such as `example.com/websites` if it is to be unique.
+    /// The name is the `reportingController` of the events: a name such as `websites`, with a
+    /// prefix such as `example.com/websites` if it is to be unique.
     #[must_use]
     pub fn new(controller: &str) -> Self {
         let (queue, occurrences) = mpsc::channel(QUEUE);

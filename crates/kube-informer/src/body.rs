@@ -130,8 +130,8 @@ impl Default for BodyEncoderSettings {
 const ACCEPT_AHEAD: usize = 1 << 20;
 
 /// Changed objects may wait unpacked while all changes that wait are no larger than this many times
-/// the cache. Of changes that are scattered over the whole cache, seven of eight have been replaced by
-/// a later one of the same object when it is their turn, and need no packing.
+/// the cache. Of changes that are scattered over the whole cache, seven of eight have been replaced
+/// by a later one of the same object when it is their turn, and need no packing.
 const FRESH_TURNS: usize = 2;
 
 /// Limits what a burst of changes takes in a large cache.

@@ -1,7 +1,7 @@
 //! Questions about objects and their states: filters, differences, writers, redaction.
 //!
-//! No server and no terminal: lines are styled here and printed elsewhere. The system's clock is read
-//! for ages and for `now` in expressions.
+//! No server and no terminal: lines are styled here and printed elsewhere. The system's clock is
+//! read for ages and for `now` in expressions.
 
 pub(crate) mod by;
 pub(crate) mod change;

@@ -136,8 +136,8 @@ impl<'a, K> Writes<'a, K> {
         self.write(sending, |figures| &mut figures.patched).await
     }
 
-    /// The uid that a write to this object names, if it is the object that is reconciled and another
-    /// process may hold another object of its name.
+    /// The uid that a write to this object names, if it is the object that is reconciled and
+    /// another process may hold another object of its name.
     fn own_uid(&self, namespace: Option<&str>, name: &str) -> Option<String> {
         let ContextParts { shared, parent, .. } = self.parts();
         let own = &shared.resource;

@@ -158,8 +158,8 @@ impl<K: Object> Follower<K> {
         (range.tenure().clone(), self.versions().await)
     }
 
-    /// The versions of the latest changes in the caches. `None` if the caches do not have everything
-    /// that this controller wrote.
+    /// The versions of the latest changes in the caches. `None` if the caches do not have
+    /// everything that this controller wrote.
     async fn versions(&self) -> Option<Versions> {
         let gate = self.gate.as_ref()?;
         if timeout(BEFORE_A_RELEASE, gate.all_visible()).await.is_err() {

@@ -11,9 +11,9 @@ use tokio::time::{Instant, sleep};
 /// The default, [`system`](Self::system), goes on while the machine is suspended, if the system has
 /// such a clock: Linux (`CLOCK_BOOTTIME`) and Apple's systems do. Without one, a process of a
 /// machine that wakes up counts the time before and after, but not that of its sleep, and may write
-/// until it has noticed that the lease was taken over. Every clock goes on while a process is stopped
-/// (SIGSTOP, a debugger, a frozen control group). A virtual machine that its host pauses may have no
-/// clock that goes on.
+/// until it has noticed that the lease was taken over. Every clock goes on while a process is
+/// stopped (SIGSTOP, a debugger, a frozen control group). A virtual machine that its host pauses
+/// may have no clock that goes on.
 ///
 /// Timers do not count the time of a sleep on any system. They only decide when the election acts;
 /// whether a write is sent is decided by this clock.

@@ -72,8 +72,8 @@ impl LeaderElection {
         self.candidate.identity()
     }
 
-    /// The holder of the lease as it was last seen: an empty text if it is free, `None` if it has not
-    /// been seen.
+    /// The holder of the lease as it was last seen: an empty text if it is free, `None` if it has
+    /// not been seen.
     #[must_use]
     pub fn holder(&self) -> Option<&str> {
         self.candidate.holder()
@@ -145,8 +145,8 @@ impl LeaderElection {
         lost
     }
 
-    /// Gives the lease up, so that another candidate takes it at once. No write is sent from now on,
-    /// and those that were sent are waited for.
+    /// Gives the lease up, so that another candidate takes it at once. No write is sent from now
+    /// on, and those that were sent are waited for.
     ///
     /// Takes at most [`renew_deadline`](LeaseTiming::renew_deadline), twice if writes are not
     /// answered. Does nothing if the lease is not held.

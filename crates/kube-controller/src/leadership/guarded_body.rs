@@ -20,9 +20,10 @@ use super::term::Term;
 ///
 /// The connection reads a body after it has taken the request from the last queue, and writes
 /// nothing to the socket before: hyper buffers the head of a request until the body is ready, and
-/// drops the connection if it fails. So this is the last point in the process at which a request can
-/// be stopped, after connecting, TLS handshakes, tokens that are fetched, and waits of middleware.
-/// An empty body is sent as a chunked one, because one of known length 0 would never be read.
+/// drops the connection if it fails. So this is the last point in the process at which a request
+/// can be stopped, after connecting, TLS handshakes, tokens that are fetched, and waits of
+/// middleware. An empty body is sent as a chunked one, because one of known length 0 would never be
+/// read.
 pub(super) struct GuardedBody {
     inner: Body,
     guard: Guard,
@@ -77,8 +78,8 @@ impl HttpBody for GuardedBody {
 
 /// Puts a [`Guard`] into bodies.
 ///
-/// kube has no public constructor for a request body that is a stream, but makes one of the response
-/// of any service: so this is a client whose responses are the bodies of its requests.
+/// kube has no public constructor for a request body that is a stream, but makes one of the
+/// response of any service: so this is a client whose responses are the bodies of its requests.
 #[derive(Clone)]
 pub(super) struct BodyGuard(Client);
 

@@ -6,7 +6,8 @@ use k8s_openapi::api::coordination::v1::{Lease, LeaseSpec};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::MicroTime;
 use k8s_openapi::jiff::Timestamp;
 
-/// A lease, and for how long it has been seen unchanged. The times written in it are never compared.
+/// A lease, and for how long it has been seen unchanged. The times written in it are never
+/// compared.
 #[derive(Debug)]
 pub(crate) struct LeaseObservation {
     pub(crate) lease: Lease,

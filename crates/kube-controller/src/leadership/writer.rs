@@ -31,8 +31,8 @@ pub struct Writer {
     leadership: Leadership,
 }
 
-/// A write was sent, and no response arrived while the leadership lasted. Whether it was executed is
-/// not known.
+/// A write was sent, and no response arrived while the leadership lasted. Whether it was executed
+/// is not known.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("no response to the write arrived while the leadership by lease {lease} lasted; it may have been executed")]
 pub struct WriteTimedOut {

@@ -154,7 +154,8 @@ impl Correlator {
         if bucket.take(now) { Decision::Write(series.write(now)) } else { Decision::Limited }
     }
 
-    /// The counts that are due at this time, and those of series that end. Called about every minute.
+    /// The counts that are due at this time, and those of series that end. Called about every
+    /// minute.
     pub(super) fn due(&mut self, now: Duration) -> Vec<Write> {
         let mut due = Vec::new();
         for series in self.series.values_mut() {

@@ -72,7 +72,8 @@ impl ShardGroupBuilder {
 
     /// Sets what decides to which range an object belongs. Its namespace by default.
     ///
-    /// The same for all members, for good: a member with another key than the record's does nothing.
+    /// The same for all members, for good: a member with another key than the record's does
+    /// nothing.
     pub fn key(mut self, key: ShardKey) -> Self {
         self.key = key;
         self

@@ -30,7 +30,8 @@ use tower::{BoxError, service_fn};
 const SEEDS: u64 = 40;
 /// How long a run lasts before its faults are removed.
 const LENGTH: Duration = Duration::from_secs(400);
-/// How long the election of a leader may take after that: a lease that was acquired last, and an attempt.
+/// How long the election of a leader may take after that: a lease that was acquired last, and an
+/// attempt.
 const RECOVERY: Duration = Duration::from_secs(60);
 /// `lease_duration / renew_deadline` is 1.5.
 const RATES: Range<f64> = 0.82..1.2;

@@ -1,4 +1,5 @@
-//! The manifests of the guide "Divide the objects between processes", and what a manager says of its group.
+//! The manifests of the guide "Divide the objects between processes", and what a manager says of
+//! its group.
 
 use k8s_openapi::api::apps::v1::Deployment;
 use kube::Client;

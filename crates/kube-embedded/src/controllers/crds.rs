@@ -100,8 +100,8 @@ fn settle(cluster: &Cluster, key: &Key) {
     }
 }
 
-/// Serves the kind of a definition in its current state. If its spec has changed, the watches of the
-/// kind end, of all versions.
+/// Serves the kind of a definition in its current state. If its spec has changed, the watches of
+/// the kind end, of all versions.
 fn serve(cluster: &Cluster, key: &Key) {
     let mut changed = None;
     let served: Result<(), Vec<Cause>> = cluster.change_registry(|registry| {

@@ -300,8 +300,9 @@ impl<K> Obj<K> {
         Obj { raw: Arc::clone(&self.raw), decoded: OnceLock::from(decoded), kind: PhantomData }
     }
 
-    /// A handle that shares no decoded body with this one, as each read of a cache returns one. What
-    /// keeps objects for long keeps such handles, so that decoded bodies do not stay in memory.
+    /// A handle that shares no decoded body with this one, as each read of a cache returns one.
+    /// What keeps objects for long keeps such handles, so that decoded bodies do not stay in
+    /// memory.
     #[must_use]
     pub fn fresh_handle(&self) -> Self {
         Self::new(Arc::clone(&self.raw))

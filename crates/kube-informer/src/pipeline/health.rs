@@ -49,9 +49,9 @@ pub struct Health {
     /// version is older than that of the cache, everything is listed again. If it is newer, because
     /// the backup has been written to, the informer requests the object that changed last. `None`
     /// means that the server has that object as it was delivered, or that a list has replaced the
-    /// cache. Otherwise the object was deleted, has changed again, or could not be requested, or there
-    /// is none, because the cache was empty at the last list and nothing has changed since: then this
-    /// time remains until the next list, and until then the cache may lack objects of the
+    /// cache. Otherwise the object was deleted, has changed again, or could not be requested, or
+    /// there is none, because the cache was empty at the last list and nothing has changed since:
+    /// then this time remains until the next list, and until then the cache may lack objects of the
     /// backup, or contain what the backup does not have, though its
     /// [`condition`](Self::condition) is [`Condition::Synced`].
     pub unverified_since: Option<Instant>,

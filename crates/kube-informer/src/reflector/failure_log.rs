@@ -34,7 +34,8 @@ pub(super) enum Line {
 }
 
 impl FailureLog {
-    /// Returns the line to log, if `failure` (its cause, and since when it has lasted) should be logged.
+    /// Returns the line to log, if `failure` (its cause, and since when it has lasted) should be
+    /// logged.
     pub(super) fn line(&mut self, failure: Option<(&ServerError, Duration)>, now: Duration) -> Option<Line> {
         let Some((cause, since)) = failure else {
             let last = self.last.as_mut().filter(|last| !last.has_recovered)?;

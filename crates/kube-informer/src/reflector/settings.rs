@@ -53,8 +53,8 @@ pub struct ReflectorSettings {
     pub max_list_bytes: u64,
     /// How many bytes of objects watches may add to the cache, as it keeps them, beyond those of
     /// the last complete list. A watch that adds more ends with an error, and everything is listed
-    /// again after backoff, so that `max_list_bytes` applies to what there is. Measured each time that
-    /// half of this was delivered, so that at most one and a half times as much is added.
+    /// again after backoff, so that `max_list_bytes` applies to what there is. Measured each time
+    /// that half of this was delivered, so that at most one and a half times as much is added.
     ///
     /// Objects that have changed and wait to be compressed count as they are: with
     /// [`Keep::Compact`](crate::Keep::Compact), a limit below 256 MB should not be below the size of

@@ -31,7 +31,8 @@ pub trait DeltaSink: Send {
     fn accept(&mut self, delta: Delta) -> impl Future<Output = Result<(), SinkClosed>> + Send;
 
     /// How many bytes of objects of this scope are held, approximately, including those that were
-    /// accepted last. The reflector asks after each list, and each time a watch has delivered half of
+    /// accepted last. The reflector asks after each list, and each time a watch has delivered half
+    /// of
     /// [`max_watch_bytes`](super::ReflectorSettings::max_watch_bytes), which is not applied if this
     /// is `None`.
     fn held_bytes(&self, scope: &WatchScope) -> Option<u64> {

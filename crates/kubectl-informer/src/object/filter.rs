@@ -104,7 +104,8 @@ impl Filter {
                 _ if name == OBJECT => convert(object),
                 Some(value) => convert(value),
                 None if name == NOW => now()?,
-                // A missing top-level field is an empty map, so that `status.phase` is a missing key.
+                // A missing top-level field is an empty map, so that `status.phase` is a missing
+                // key.
                 None => empty(),
             };
             context.add_variable_from_value(name.as_str(), value);

@@ -87,8 +87,8 @@ pub(crate) fn columns(text: &str) -> usize {
     text.chars().map(|c| c.width().unwrap_or(0)).sum()
 }
 
-/// Text in at most `width` columns of a terminal, with `…` in its middle if it is longer: names often
-/// differ at their ends only.
+/// Text in at most `width` columns of a terminal, with `…` in its middle if it is longer: names
+/// often differ at their ends only.
 pub(crate) fn shortened(text: &str, width: usize) -> String {
     if columns(text) <= width {
         return text.to_owned();

@@ -337,8 +337,8 @@ impl ApiListWatch {
         self.metadata_only || Table::get().of_kind(&self.resource.api_version, &self.resource.kind).is_some()
     }
 
-    /// Decides what `RequestedWire::Auto` means for the next list or watch. The server may have been
-    /// upgraded since the last one.
+    /// Decides what `RequestedWire::Auto` means for the next list or watch. The server may have
+    /// been upgraded since the last one.
     async fn choose_wire(&self) {
         if self.wire == RequestedWire::Auto && self.may_be_protobuf() {
             let is_known = discovery::release(&self.client).await.is_some_and(|release| release <= RELEASE);
