@@ -7,6 +7,7 @@ use std::time::Duration;
 use k8s_openapi::api::apps::v1::Deployment;
 use k8s_openapi::api::core::v1::ConfigMap;
 use kube::config::{KubeConfigOptions, Kubeconfig};
+use kube_controller::leadership::LeaseTiming;
 use kube_controller::sharding::{Change, Participant, ShardGroup};
 use kube_controller::{Context, Controller, Manager, Outcome, Watch};
 use kube_informer::shard::{HashRange, ShardKey};
@@ -30,7 +31,7 @@ pub(crate) async fn run(arguments: &[String]) -> Result<(), Error> {
         .key(ShardKey::Uid)
         .ranges(32)
         .member(&member)
-        .timing(seconds(5), seconds(3), seconds(1))
+        .timing(LeaseTiming::new(seconds(5), seconds(3), seconds(1))?)
         .build()?;
     let factory = Factory::new(client);
     let epochs = Epochs::default();

@@ -8,7 +8,7 @@ use kube_informer::shard::ShardKey;
 
 use super::record::{MAX_RANGES, is_range_count};
 use super::{Settings, ShardGroup};
-use crate::leadership::{Clock, InvalidTiming, LeaseTiming};
+use crate::leadership::{Clock, LeaseTiming};
 use crate::names::{host_name, is_dns_name};
 use crate::rng::Rng;
 
@@ -21,7 +21,7 @@ pub struct ShardGroupBuilder {
     key: ShardKey,
     member: Option<String>,
     ranges: usize,
-    timing: (Duration, Duration, Duration),
+    timing: LeaseTiming,
     drain_deadline: Duration,
     clock: Option<Clock>,
     seed: Option<u64>,
@@ -31,9 +31,6 @@ pub struct ShardGroupBuilder {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum InvalidShardGroup {
-    /// The times do not fit together.
-    #[error(transparent)]
-    Timing(#[from] InvalidTiming),
     /// No lease can have this namespace or name.
     #[error(
         "no group can be named {name:?} in namespace {namespace:?}: both must be lower case names of DNS, \
@@ -55,7 +52,6 @@ pub enum InvalidShardGroup {
 
 impl ShardGroupBuilder {
     pub(super) fn new(client: Client, namespace: String, name: String) -> Self {
-        let timing = LeaseTiming::default();
         Self {
             client,
             namespace,
@@ -63,7 +59,7 @@ impl ShardGroupBuilder {
             key: ShardKey::Namespace,
             member: None,
             ranges: 64,
-            timing: (timing.lease_duration(), timing.renew_deadline(), timing.retry_period()),
+            timing: LeaseTiming::default(),
             drain_deadline: Duration::from_secs(20),
             clock: None,
             seed: None,
@@ -99,10 +95,10 @@ impl ShardGroupBuilder {
 
     /// Sets the times of the members' leases. 15 s, 10 s and 2 s by default.
     ///
-    /// The same for all members. A member writes for `renew_deadline` after a renewal, renews every
-    /// `retry_period`, and reads what others have written as often.
-    pub fn timing(mut self, lease_duration: Duration, renew_deadline: Duration, retry_period: Duration) -> Self {
-        self.timing = (lease_duration, renew_deadline, retry_period);
+    /// The same for all members. A member writes for the renew deadline after a renewal, renews every
+    /// retry period, and reads what others have written as often.
+    pub fn timing(mut self, timing: LeaseTiming) -> Self {
+        self.timing = timing;
         self
     }
 
@@ -131,7 +127,6 @@ impl ShardGroupBuilder {
         if !is_dns_name(&namespace) || !is_dns_name(&name) || name.len() > 63 {
             return Err(InvalidShardGroup::Name { namespace, name });
         }
-        let timing = LeaseTiming::new(timing.0, timing.1, timing.2)?;
         let mut rng = seed.map_or_else(Rng::random, Rng::seeded);
         let member = member.unwrap_or_else(|| default_member(&host_name(), rng.next_u64()));
         if !is_dns_name(&member) || member.len() > 120 {

@@ -304,7 +304,6 @@ async fn settings_of_a_group_are_checked() {
     );
     assert!(refused(builder().ranges(512).build()).ends_with("and not 512"));
     assert!(refused(builder().member("A").build()).starts_with("no member can be named \"A\""));
-    assert!(refused(builder().timing(10 * SECOND, 10 * SECOND, SECOND).build()).contains("must be longer than"));
     let long = ShardGroup::builder(client(&server), "default", "g".repeat(64)).build();
     assert!(refused(long).starts_with("no group can be named"));
 }
