@@ -4,6 +4,7 @@
 
 mod election;
 mod model;
+mod request_plan;
 mod shard_model;
 mod shards;
 mod support;

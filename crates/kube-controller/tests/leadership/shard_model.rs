@@ -34,11 +34,15 @@ use tokio::sync::watch;
 use tokio::time::{Instant, sleep, sleep_until};
 use tower::{BoxError, service_fn};
 
+use crate::request_plan::RequestPlan;
+
 const SEEDS: u64 = 8;
 const RANGES: usize = 8;
 const MOST_MEMBERS: usize = 9;
 /// How long a run lasts before its faults are removed.
 const LENGTH: Duration = Duration::from_secs(300);
+/// How likely a request or a response is lost.
+const LOSS: f64 = 0.03;
 /// How long it may take after that until every range has its owner: leases expire, attempts end.
 const RECOVERY: Duration = Duration::from_secs(90);
 /// `lease_duration / renew_deadline` is 1.5.
@@ -379,13 +383,19 @@ impl World {
     fn client(&self, number: usize, seed: u64) -> Client {
         let (world, rng) = (self.clone(), Arc::new(Mutex::new(Pcg64Mcg::seed_from_u64(seed))));
         let service = service_fn(move |request: Request<Body>| {
-            let (world, plan) = (world.clone(), Plan::new(&mut rng.lock().unwrap(), world.has_faults()));
+            let loss = world.has_faults().then_some(LOSS);
+            let (world, plan) = (world.clone(), RequestPlan::new(&mut rng.lock().unwrap(), loss));
             async move { world.serve(number, request, plan).await }
         });
         Client::new(service, "default")
     }
 
-    async fn serve(&self, number: usize, request: Request<Body>, plan: Plan) -> Result<Response<Body>, BoxError> {
+    async fn serve(
+        &self,
+        number: usize,
+        request: Request<Body>,
+        plan: RequestPlan,
+    ) -> Result<Response<Body>, BoxError> {
         // Within the process: a connection is made.
         sleep(plan.connect).await;
         let (parts, body) = request.into_parts();
@@ -534,25 +544,4 @@ fn response(code: u16, body: String) -> Response<Body> {
     let mut response = Response::new(Body::from(body.into_bytes()));
     *response.status_mut() = StatusCode::from_u16(code).unwrap();
     response
-}
-
-/// What happens to one request.
-struct Plan {
-    connect: Duration,
-    arrives: Duration,
-    returns: Duration,
-    is_request_lost: bool,
-    is_response_lost: bool,
-}
-
-impl Plan {
-    fn new(rng: &mut Pcg64Mcg, has_faults: bool) -> Self {
-        let mut wait = || {
-            let longest = if has_faults && rng.random_bool(0.05) { 20.0 } else { 0.05 };
-            Duration::from_secs_f64(rng.random_range(0.0..longest))
-        };
-        let (connect, arrives, returns) = (wait(), wait(), wait());
-        let mut is_lost = || has_faults && rng.random_bool(0.03);
-        Self { connect, arrives, returns, is_request_lost: is_lost(), is_response_lost: is_lost() }
-    }
 }
