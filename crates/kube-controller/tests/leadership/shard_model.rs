@@ -238,6 +238,7 @@ impl Worker {
             while !*is_stopped.borrow() {
                 let uri = format!("/write/{range}?first={}&cached={}", u8::from(is_first), self.world.cached(self.lag));
                 let request = Request::post(uri).header("claimed", self.world.millis(claimed));
+                let request = request.header("epoch", tenure.epoch());
                 let body = Body::from(b"{}".to_vec());
                 let sent = writer.client().send(request.body(body).unwrap()).await;
                 let written = match sent {
@@ -297,7 +298,10 @@ struct State {
     stops: Vec<(Option<usize>, Instant, Instant)>,
     /// For each range the processes that have held it.
     tenures: Vec<HashMap<usize, Leadership>>,
-    /// For each range the executed writes: process, version and time.
+    /// For each range the epoch of the latest tenure.
+    epochs: Vec<u64>,
+    /// For each range the writes that were executed before the next tenure began: process, version
+    /// and time.
     executed: Vec<Vec<(usize, u64, Instant)>>,
     /// All versions of writes, with their times.
     history: Vec<(Instant, u64)>,
@@ -318,6 +322,7 @@ impl World {
             version: 0,
             stops,
             tenures: vec![HashMap::new(); RANGES],
+            epochs: vec![0; RANGES],
             executed: vec![Vec::new(); RANGES],
             history: Vec::new(),
             outcome: Outcome::default(),
@@ -360,6 +365,7 @@ impl World {
         state.outcome.tenures += 1;
         state.outcome.handoffs +=
             usize::from(tenure.versions().is_some_and(|versions| versions.contains_key(RESOURCE)));
+        state.epochs[index(tenure)] = tenure.epoch();
         state.tenures[index(tenure)].insert(number, tenure.leadership().clone());
     }
 
@@ -485,7 +491,10 @@ impl World {
         if path.starts_with("/write/") {
             state.version += 1;
             let (range, version, now) = (range(parts), state.version, Instant::now());
-            state.executed[range].push((number, version, now));
+            // A request of an earlier tenure that something between has held back is what remains.
+            if parts.headers["epoch"] == state.epochs[range].to_string() {
+                state.executed[range].push((number, version, now));
+            }
             state.history.push((now, version));
             return response(200, version.to_string());
         }
